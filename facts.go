@@ -1,0 +1,112 @@
+package pawl
+
+import (
+	"strings"
+	"time"
+)
+
+// Scope says among whom a store is shared [A1]. The zero value is no scope: a
+// store that does not say may not be used.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeProcess Scope = iota + 1
+	ScopeHost
+	ScopeCluster
+)
+
+// String returns the word used in reports.
+func (s Scope) String() string {
+	switch s {
+	case ScopeProcess:
+		return "process"
+	case ScopeHost:
+		return "host"
+	case ScopeCluster:
+		return "cluster"
+	}
+	return "none"
+}
+
+// Facts are read from a deployment: what is promised, on which clock, what it
+// survives and what it does not.
+type Facts struct {
+	Engine    string // such as "sqlite 3.53.0"
+	StoreID   string // written once
+	Realm     string // written once
+	Scope     Scope
+	Clock     string    // which clock decides
+	Now       time.Time // on that clock
+	Survives  []string  // what an acknowledged admission survives
+	Not       []string  // what it does not survive
+	Epoch     Epoch
+	Policy    Policy // in force, as it stands in the store
+	PurgeHeld string // why refusal records may not be deleted; empty where they may [P2]
+	Checks    []Fact
+}
+
+// Fact is one thing read from the deployment.
+type Fact struct {
+	Name     string
+	Value    string
+	OK       bool
+	Unsafe   bool   // not OK and unsafe: the store refuses to start
+	Declared bool   // declared by the operator, cannot be read
+	Fix      string // the setting to change and the command that changes it
+}
+
+// Unsafe returns the facts for which a store must not be used.
+func (f Facts) Unsafe() (unsafe []Fact) {
+	for _, c := range f.Checks {
+		if !c.OK && c.Unsafe {
+			unsafe = append(unsafe, c)
+		}
+	}
+	if f.Scope == 0 {
+		unsafe = append(unsafe, Fact{Name: "scope", Value: "not declared", Unsafe: true})
+	}
+	return unsafe
+}
+
+// Err returns ErrMisconfigured naming every unsafe fact, or nil.
+func (f Facts) Err() error {
+	var parts []string
+	for _, u := range f.Unsafe() {
+		s := u.Name + " is " + u.Value
+		if u.Fix != "" {
+			s += " (" + u.Fix + ")"
+		}
+		parts = append(parts, s)
+	}
+	if parts == nil {
+		return nil
+	}
+	return &Error{Class: ErrMisconfigured, Reason: ReasonUnsafeStore, Note: strings.Join(parts, "; ")}
+}
+
+// Promise is the report as a sentence a person can read.
+func (f Facts) Promise() string {
+	s := "A grant for realm " + f.Realm + " is admitted at most once among all instances of one " + f.Scope.String() +
+		" that use this store (" + f.Engine + "); " + f.Clock + " decides deadlines. "
+	if len(f.Survives) == 0 {
+		s += "An acknowledged admission survives nothing"
+	} else {
+		s += "An acknowledged admission survives " + list(f.Survives)
+	}
+	if len(f.Not) > 0 {
+		s += "; it does not survive " + list(f.Not)
+	}
+	s += "."
+	if f.PurgeHeld != "" {
+		s += " Refusal records are kept for ever: " + f.PurgeHeld + "."
+	}
+	return s
+}
+
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

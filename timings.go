@@ -1,0 +1,328 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Timings are all durations that must fit together [T1]. One value feeds
+// validation, admission, recovery and purge; [Timings.Validate] checks every
+// inequality at once. The zero value is not valid: start from DefaultTimings.
+type Timings struct {
+	// Leeways are the admission leeways by policy version; "" is the version of
+	// a grant that names none. A version in use is never edited: add another.
+	Leeways map[string]time.Duration
+
+	StoreCallTimeout time.Duration // how long a caller waits for one answer of the store
+	LeaseMargin      time.Duration // kept free at the end of a lease
+	RecoveryInterval time.Duration // between two looks for stalled operations
+
+	AdmissionBound       time.Duration // server-enforced bound on an admission, where the engine needs one [P1]
+	ReplicationWaitBound time.Duration // declared: longest wait for a standby at commit
+	ClockStepBound       time.Duration // declared: largest step of the store's clock, a failover's included
+	PurgeMargin          time.Duration // beyond retain_until before a refusal record is deleted [P1]
+
+	MaxGrantLifetime time.Duration // expiry minus issue time, at most; never shortened while grants live
+	IssueSkew        time.Duration // how far an issuer's clock may be ahead of the store's
+
+	RetainOperations time.Duration // of settled operations, from settlement [P3]
+	RetainAttempts   time.Duration // of log entries, from settlement
+	RetainResults    time.Duration // of results, from settlement
+	KeyLifetime      time.Duration // published lifetime of an idempotency key [B3]
+
+	Default KindTimings          // of kinds not named in Kinds
+	Kinds   map[Kind]KindTimings // whole replacements, by kind
+}
+
+// KindTimings are the durations of one kind of effect, and what its provider
+// states.
+type KindTimings struct {
+	EffectTimeout    time.Duration // of one create call
+	FindTimeout      time.Duration // of one look-up
+	ExecutionLease   time.Duration // the admitted owner's
+	RecoveryLease    time.Duration // an owner's by takeover
+	SubmissionWindow time.Duration // from admission; no create call is sent later [O5]
+
+	MaxTakeovers int           // then the operation waits for a person [E6]
+	BackoffBase  time.Duration // first pause between takeovers; doubles, jittered
+	BackoffCap   time.Duration // longest pause
+
+	Provider ProviderContract
+}
+
+// ProviderContract is what a provider documents of its idempotency keys. What
+// is not stated is assumed absent [E3]: recovery then never creates again.
+type ProviderContract struct {
+	AtomicKeys      bool          // concurrent requests with one key are handled atomically
+	SameParameters  bool          // the key is honoured with the same parameters
+	KeyRetention    time.Duration // how long a key is kept; 0 is not stated
+	ClockDifference time.Duration // bound on the provider's clock against the store's; 0 is not stated
+}
+
+// Stated reports whether all of the contract is stated, without which nobody
+// but the first owner may create [E5].
+func (p ProviderContract) Stated() bool {
+	return p.AtomicKeys && p.SameParameters && p.KeyRetention > 0 && p.ClockDifference > 0
+}
+
+// DefaultTimings returns timings that are valid together. Retention is 90 days.
+func DefaultTimings() Timings {
+	const day = 24 * time.Hour
+	return Timings{
+		Leeways:              map[string]time.Duration{"": 5 * time.Second},
+		StoreCallTimeout:     2 * time.Second,
+		LeaseMargin:          2 * time.Second,
+		RecoveryInterval:     time.Second,
+		AdmissionBound:       5 * time.Second,
+		ReplicationWaitBound: 5 * time.Second,
+		ClockStepBound:       5 * time.Second,
+		PurgeMargin:          30 * time.Second,
+		MaxGrantLifetime:     day,
+		IssueSkew:            5 * time.Second,
+		RetainOperations:     90 * day,
+		RetainAttempts:       90 * day,
+		RetainResults:        90 * day,
+		KeyLifetime:          day,
+		Default: KindTimings{
+			EffectTimeout:    10 * time.Second,
+			FindTimeout:      10 * time.Second,
+			ExecutionLease:   30 * time.Second,
+			RecoveryLease:    45 * time.Second,
+			SubmissionWindow: 10 * time.Minute,
+			MaxTakeovers:     20,
+			BackoffBase:      time.Second,
+			BackoffCap:       5 * time.Minute,
+		},
+	}
+}
+
+// For returns the timings of a kind.
+func (t Timings) For(k Kind) KindTimings {
+	if kt, ok := t.Kinds[k]; ok {
+		return kt
+	}
+	return t.Default
+}
+
+// Clone returns timings that share no memory with t.
+func (t Timings) Clone() Timings {
+	t.Leeways = maps.Clone(t.Leeways)
+	t.Kinds = maps.Clone(t.Kinds)
+	return t
+}
+
+// Inequality is one rule between durations, with both values.
+type Inequality struct {
+	Rule  string // such as "PurgeMargin > AdmissionBound + ReplicationWaitBound + ClockStepBound"
+	Kind  string // of a rule per kind; "default" for the default
+	Left  time.Duration
+	Op    string // "<", "<=", ">" or ">="
+	Right time.Duration
+}
+
+// Holds reports whether the rule holds.
+func (q Inequality) Holds() bool {
+	switch q.Op {
+	case "<":
+		return q.Left < q.Right
+	case "<=":
+		return q.Left <= q.Right
+	case ">":
+		return q.Left > q.Right
+	case ">=":
+		return q.Left >= q.Right
+	}
+	return false
+}
+
+// String names the rule and both values.
+func (q Inequality) String() string {
+	s := fmt.Sprintf("%s: %v %s %v", q.Rule, q.Left, q.Op, q.Right)
+	if q.Kind != "" {
+		s = "kind " + q.Kind + ": " + s
+	}
+	return s
+}
+
+// Inequalities returns every rule of the table in docs/timings.md with its
+// present values, those that hold included.
+func (t Timings) Inequalities() []Inequality {
+	rules := []Inequality{
+		{"StoreCallTimeout > 0", "", t.StoreCallTimeout, ">", 0},
+		{"LeaseMargin > 0", "", t.LeaseMargin, ">", 0},
+		{"RecoveryInterval > 0", "", t.RecoveryInterval, ">", 0},
+		{"AdmissionBound > 0", "", t.AdmissionBound, ">", 0},
+		{"ReplicationWaitBound >= 0", "", t.ReplicationWaitBound, ">=", 0},
+		{"ClockStepBound >= 0", "", t.ClockStepBound, ">=", 0},
+		{
+			"PurgeMargin > AdmissionBound + ReplicationWaitBound + ClockStepBound", "",
+			t.PurgeMargin, ">", t.AdmissionBound + t.ReplicationWaitBound + t.ClockStepBound,
+		},
+		{"MaxGrantLifetime > 0", "", t.MaxGrantLifetime, ">", 0},
+		{"IssueSkew >= 0", "", t.IssueSkew, ">=", 0},
+		{"RetainAttempts > 0", "", t.RetainAttempts, ">", 0},
+		{"RetainResults > 0", "", t.RetainResults, ">", 0},
+		{"KeyLifetime > 0", "", t.KeyLifetime, ">", 0},
+		{"RetainOperations >= KeyLifetime", "", t.RetainOperations, ">=", t.KeyLifetime},
+	}
+	for _, v := range slices.Sorted(maps.Keys(t.Leeways)) {
+		rules = append(rules, Inequality{"AdmissionLeeway >= 0", leewayName(v), t.Leeways[v], ">=", 0})
+	}
+	rules = append(rules, t.kindRules("default", t.Default)...)
+	for _, k := range slices.Sorted(maps.Keys(t.Kinds)) {
+		rules = append(rules, t.kindRules(string(k), t.Kinds[k])...)
+	}
+	return rules
+}
+
+func leewayName(version string) string {
+	if version == "" {
+		return "leeway policy (default)"
+	}
+	return "leeway policy " + version
+}
+
+func (t Timings) kindRules(kind string, k KindTimings) []Inequality {
+	lease := t.ReplicationWaitBound + 2*t.StoreCallTimeout + k.EffectTimeout + t.LeaseMargin
+	rules := []Inequality{
+		{"EffectTimeout > 0", kind, k.EffectTimeout, ">", 0},
+		{"FindTimeout > 0", kind, k.FindTimeout, ">", 0},
+		{"EffectTimeout < ExecutionLease - LeaseMargin", kind, k.EffectTimeout, "<", k.ExecutionLease - t.LeaseMargin},
+		{
+			"ExecutionLease >= ReplicationWaitBound + 2 x StoreCallTimeout + EffectTimeout + LeaseMargin", kind,
+			k.ExecutionLease, ">=", lease,
+		},
+		{
+			"RecoveryLease >= ReplicationWaitBound + 2 x StoreCallTimeout + FindTimeout + EffectTimeout + LeaseMargin", kind,
+			k.RecoveryLease, ">=", lease + k.FindTimeout,
+		},
+		{
+			"SubmissionWindow > ExecutionLease + RecoveryInterval + RecoveryLease", kind,
+			k.SubmissionWindow, ">", k.ExecutionLease + t.RecoveryInterval + k.RecoveryLease,
+		},
+		{"MaxTakeovers > 0", kind, time.Duration(k.MaxTakeovers), ">", 0},
+		{"BackoffBase > 0", kind, k.BackoffBase, ">", 0},
+		{"BackoffCap >= BackoffBase", kind, k.BackoffCap, ">=", k.BackoffBase},
+	}
+	if p := k.Provider; p.KeyRetention > 0 {
+		rules = append(rules, Inequality{
+			"SubmissionWindow <= KeyRetention - LeaseMargin - ClockDifference", kind,
+			k.SubmissionWindow, "<=", p.KeyRetention - t.LeaseMargin - p.ClockDifference,
+		})
+	}
+	return rules
+}
+
+// Validate reports every violated rule at once with both values, as
+// ErrMisconfigured.
+func (t Timings) Validate() error {
+	var broken []string
+	if _, ok := t.Leeways[""]; !ok {
+		broken = append(broken, "Leeways has no default policy (version \"\")")
+	}
+	for v := range t.Leeways {
+		if checkOptionalID("leeway policy", v) != nil {
+			broken = append(broken, "a leeway policy's name is malformed")
+		}
+	}
+	for k := range t.Kinds {
+		if k.Validate() != nil {
+			broken = append(broken, "a kind's name is malformed")
+		}
+	}
+	for _, q := range t.Inequalities() {
+		if !q.Holds() {
+			broken = append(broken, q.String())
+		}
+	}
+	if broken == nil {
+		return nil
+	}
+	slices.Sort(broken)
+	return &Error{Class: ErrMisconfigured, Reason: ReasonUnsafeTimings, Note: strings.Join(broken, "; ")}
+}
+
+// Policy is the part of the timings that must be equal in all instances of one
+// store. It stands in the store; an instance configured otherwise refuses to
+// start [A11].
+type Policy struct {
+	Leeways          map[string]time.Duration `json:"leeways"`
+	AdmissionBound   time.Duration            `json:"admission_bound"`
+	PurgeMargin      time.Duration            `json:"purge_margin"`
+	MaxGrantLifetime time.Duration            `json:"max_grant_lifetime"`
+	IssueSkew        time.Duration            `json:"issue_skew"`
+	KeyLifetime      time.Duration            `json:"key_lifetime"`
+}
+
+// Policy returns the part that stands in the store.
+func (t Timings) Policy() Policy {
+	return Policy{
+		Leeways: maps.Clone(t.Leeways), AdmissionBound: t.AdmissionBound, PurgeMargin: t.PurgeMargin,
+		MaxGrantLifetime: t.MaxGrantLifetime, IssueSkew: t.IssueSkew, KeyLifetime: t.KeyLifetime,
+	}
+}
+
+// Agree compares the policy that stands in the store with an instance's. New
+// leeway versions are no disagreement: merged has them all, and the store keeps
+// merged. Everything else that differs is ErrMisconfigured, naming each
+// difference with both values.
+func (p Policy) Agree(instance Policy) (merged Policy, err error) {
+	var differ []string
+	check := func(name string, stored, mine time.Duration) {
+		if stored != mine {
+			differ = append(differ, fmt.Sprintf("%s is %v in the store and %v here", name, stored, mine))
+		}
+	}
+	check("AdmissionBound", p.AdmissionBound, instance.AdmissionBound)
+	check("PurgeMargin", p.PurgeMargin, instance.PurgeMargin)
+	check("MaxGrantLifetime", p.MaxGrantLifetime, instance.MaxGrantLifetime)
+	check("IssueSkew", p.IssueSkew, instance.IssueSkew)
+	check("KeyLifetime", p.KeyLifetime, instance.KeyLifetime)
+	merged = p
+	merged.Leeways = maps.Clone(p.Leeways)
+	for _, v := range slices.Sorted(maps.Keys(instance.Leeways)) {
+		stored, ok := p.Leeways[v]
+		if ok {
+			check("AdmissionLeeway of "+leewayName(v), stored, instance.Leeways[v])
+			continue
+		}
+		if merged.Leeways == nil {
+			merged.Leeways = map[string]time.Duration{}
+		}
+		merged.Leeways[v] = instance.Leeways[v]
+	}
+	if differ != nil {
+		return Policy{}, &Error{Class: ErrMisconfigured, Reason: ReasonDisagreement, Note: strings.Join(differ, "; ")}
+	}
+	return merged, nil
+}
+
+// Adopt returns the policy with which an operator deliberately replaces the one
+// in the store, while no instance runs. A leeway version in use is never edited
+// and neither the lifetime nor the skew shrinks, for grants issued under them
+// may live.
+func (p Policy) Adopt(next Policy) (Policy, error) {
+	var wrong []error
+	for v, d := range p.Leeways {
+		if n, ok := next.Leeways[v]; ok && n != d {
+			wrong = append(wrong, fmt.Errorf("AdmissionLeeway of %s is never edited: add a version", leewayName(v)))
+		}
+	}
+	if next.MaxGrantLifetime < p.MaxGrantLifetime {
+		wrong = append(wrong, errors.New("MaxGrantLifetime is never shortened"))
+	}
+	if next.IssueSkew < p.IssueSkew {
+		wrong = append(wrong, errors.New("IssueSkew is never shortened"))
+	}
+	if wrong != nil {
+		return Policy{}, Errorf(ErrMisconfigured, ReasonDisagreement, "%w", errors.Join(wrong...))
+	}
+	leeways := maps.Clone(p.Leeways)
+	maps.Copy(leeways, next.Leeways)
+	next.Leeways = leeways
+	return next, nil
+}
