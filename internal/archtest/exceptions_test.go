@@ -1,0 +1,33 @@
+package archtest
+
+import "strings"
+
+// exception lets one file, or a folder and all below it, off one rule. Where name is given it must be the finding's.
+type exception struct {
+	rule string
+	path string // a file, or a folder with a slash at its end
+	name string
+	why  string
+}
+
+func (e exception) covers(f finding) bool {
+	inside := e.path == f.path || strings.HasSuffix(e.path, "/") && strings.HasPrefix(f.path, e.path)
+	return e.rule == f.rule && inside && (e.name == "" || e.name == f.name)
+}
+
+// exceptions is the only place where a rule is bent.
+func exceptions() []exception {
+	return []exception{
+		{"wall-clock", "monotonic.go", "", "the owner's own monotonic time [O5] needs a reading to count from; it is never compared with the store's"},
+		{"no-machine-paths", "internal/archtest/", "", "names them to forbid them"},
+	}
+}
+
+// notYet lists packages and files that have a row or a reader here and are still to come. What has come must leave the
+// list, so that its going away again is noticed.
+func notYet() []string {
+	return []string{
+		"httpeffect", "idempotency", "client", "console", "etcdstore", "bench",
+		"internal/failpoint", "memstore", "sqlitestore", "pgstore", "storetest", "jwtgrant", "service", "cmd",
+	}
+}
