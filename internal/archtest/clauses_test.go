@@ -286,15 +286,18 @@ func TestMapClausesCanFail(t *testing.T) {
 		{"no code", all, append(full("A3"), test("A3")), nil, []string{"no code cites clause A3"}},
 		{"nothing", all, full("A3"), nil, []string{"no code cites clause A3", "no test cites clause A3"}},
 		{
-			"open and carried", all, full(""), []openLine{{"A3", "later", "#9"}},
+			"open and carried", all, full(""),
+			[]openLine{{"A3", "later", "#9"}},
 			[]string{"docs/open-clauses.txt lists clause A3, which has code (a.go) and a test (a_test.go)"},
 		},
 		{
-			"open twice", all, full("A3"), []openLine{{"A3", "later", "#9"}, {"A3", "later", "#9"}},
+			"open twice", all, full("A3"),
+			[]openLine{{"A3", "later", "#9"}, {"A3", "later", "#9"}},
 			[]string{"docs/open-clauses.txt lists clause A3 twice"},
 		},
 		{
-			"open and unknown", all, full(""), []openLine{{"A99", "later", "#9"}},
+			"open and unknown", all, full(""),
+			[]openLine{{"A99", "later", "#9"}},
 			[]string{"docs/open-clauses.txt lists clause A99, which does not exist"},
 		},
 		{
