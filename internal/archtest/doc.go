@@ -9,6 +9,5 @@
 //
 //	go test ./internal/archtest                  everything
 //	go test ./internal/archtest -run Map -v      the matrix: clause, code, tests; case, tests
-//	PAWL_UPDATE=1 go test ./internal/archtest -run Map
-//	                                             strike off what is covered now from the lists of what is open
+//	PAWL_UPDATE=1 go test ./internal/archtest    strike off the lists of what is open what is there now
 package archtest

@@ -24,12 +24,3 @@ func exceptions() []exception {
 		{"no-machine-paths", "internal/archtest/", "", "names them to forbid them"},
 	}
 }
-
-// notYet lists packages and files that have a row or a reader here and are still to come. What has come must leave the
-// list, so that its going away again is noticed.
-func notYet() []string {
-	return []string{
-		"httpeffect", "idempotency", "client", "console", "etcdstore", "bench",
-		"sqlitestore", "pgstore", "storetest", "jwtgrant", "service", "cmd",
-	}
-}

@@ -81,9 +81,19 @@ func TestRules(t *testing.T) {
 			}
 		}
 	})
-	t.Run("packages", func(t *testing.T) {
-		for _, text := range stale(tr, layers(), notYet()) {
+	t.Run("folders", func(t *testing.T) {
+		if updating() {
+			strike(t, notYetFile, tr.exists)
+		}
+		for _, text := range stale(tr, namedFolders(), notYet(t)) {
 			t.Error(text)
+		}
+	})
+	t.Run("long files", func(t *testing.T) {
+		for _, f := range tr.goFiles() {
+			if n := f.lines(); n > 500 {
+				t.Logf("%s has %d lines; about 500 are aimed for", f.path, n)
+			}
 		}
 	})
 }
