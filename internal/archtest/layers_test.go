@@ -78,8 +78,10 @@ func layers() []layer {
 		{dir: "httpeffect/...", own: []string{"."}, never: stores, why: "an effect sees submissions, not stores"},
 		{dir: "idempotency/...", own: []string{"."}, never: stores, why: "middleware on the gate, whatever the store"},
 		{
-			dir: "service/...", own: []string{".", "service/..."},
-			ext:   []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time", "go.yaml.in/yaml/v3", uuid},
+			dir: "service/...", own: []string{".", "service/...", "internal/canonical"},
+			ext: []string{
+				"github.com/danielgtaylor/huma/v2", "github.com/go-json-experiment/json", "golang.org/x/time", "go.yaml.in/yaml/v3", uuid,
+			},
 			never: stores, why: "serves a gate; which store is behind it is the binary's choice",
 		},
 		{dir: "client/...", own: []string{".", "client/..."}, never: stores, why: "speaks HTTP to a service"},
