@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 )
 
@@ -79,6 +81,13 @@ type RevokeRequest struct {
 	Key    GrantKey // of a grant whose issue the store can prove
 	By     string   // who revokes; at most MaxID bytes
 	Reason string   // why; at most MaxReason bytes
+
+	// Issuers, Tenants and Kinds are the limits of the revoker's credential; empty:
+	// all. Outside them the answer is ErrRefused with ReasonNotProven, whether the
+	// grant exists or not [R2].
+	Issuers []string
+	Tenants []string
+	Kinds   []Kind
 }
 
 // String tells only what a log may hold [S2].
@@ -107,10 +116,47 @@ func (g *Gate) Revoke(ctx context.Context, r RevokeRequest) (RevocationState, Gr
 	if err := v.Validate(); err != nil {
 		return "", GrantKey{}, err
 	}
+	if err := g.mayRevoke(ctx, r, v); err != nil {
+		return "", GrantKey{}, err
+	}
 	asking, cancel := g.asking(ctx)
 	defer cancel()
 	state, err := g.store.Revoke(asking, v)
 	return state, v.Key, err
+}
+
+// mayRevoke holds a revocation against the limits of its credential. What a grant
+// is for is told by its proof or by its immutable row.
+func (g *Gate) mayRevoke(ctx context.Context, r RevokeRequest, v Revocation) error {
+	if len(r.Issuers) > 0 && !slices.Contains(r.Issuers, v.Key.Issuer) {
+		return refused(ReasonNotProven)
+	}
+	if len(r.Tenants) == 0 && len(r.Kinds) == 0 {
+		return nil
+	}
+	var grant Grant
+	switch {
+	case v.Proof != nil:
+		grant = *v.Proof
+	case g.book == nil:
+		return refused(ReasonNotProven)
+	default:
+		asking, cancel := g.asking(ctx)
+		defer cancel()
+		row, err := g.book.Grant(asking, v.Key)
+		if errors.Is(err, ErrNotFound) {
+			return refused(ReasonNotProven)
+		}
+		if err != nil {
+			return err
+		}
+		grant = row.Grant
+	}
+	if len(r.Tenants) > 0 && !slices.Contains(r.Tenants, grant.Tenant) ||
+		len(r.Kinds) > 0 && !slices.Contains(r.Kinds, grant.Intent.Kind) {
+		return refused(ReasonNotProven)
+	}
+	return nil
 }
 
 // Purge deletes one batch of what retention no longer needs [P4] and says why it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 )
 
 // Request presents a grant for one operation. Everything in it is a claim: who
@@ -25,6 +26,10 @@ type Request struct {
 	// else, so that later changes to the slice change nothing.
 	Details []byte
 	Caller  Caller
+
+	// Issuers are the limits of the presenter's credential; empty: all. A grant of
+	// another issuer is refused with ReasonOutsideLimits before admission.
+	Issuers []string
 }
 
 // String tells only what a log may hold [S2].
@@ -62,6 +67,9 @@ func (g *Gate) admission(ctx context.Context, r Request) (Admission, error) {
 	grant, err := g.grant(ctx, r)
 	if err != nil {
 		return Admission{}, err
+	}
+	if len(r.Issuers) > 0 && !slices.Contains(r.Issuers, grant.Key.Issuer) {
+		return Admission{}, refused(ReasonOutsideLimits)
 	}
 	id, err := g.operationID(r, grant.Key)
 	if err != nil {
