@@ -72,7 +72,7 @@ func layers() []layer {
 			why: "the suite, which anybody's store may import; its wrong stores are made of the memory store",
 		},
 		{
-			dir: "jwtgrant/...", own: []string{".", "jwtgrant/..."}, ext: []string{"github.com/go-jose/go-jose/v4"},
+			dir: "jwtgrant/...", own: []string{".", "internal/canonical", "jwtgrant/..."}, ext: []string{"github.com/go-jose/go-jose/v4"},
 			never: stores, why: "grants come to a store verified, so the verifier knows no store",
 		},
 		{dir: "httpeffect/...", own: []string{"."}, never: stores, why: "an effect sees submissions, not stores"},
