@@ -136,7 +136,7 @@ const (
 	ReasonAbsent        Reason = "absent"
 	ReasonUnsafeStore   Reason = "unsafe_store"
 	ReasonUnsafeTimings Reason = "unsafe_timings"
-	ReasonUnsafeKeys    Reason = "unsafe_keys" // keys that cannot be trusted, or that cannot sign
+	ReasonUnsafeKeys    Reason = "unsafe_keys"        // keys that cannot be trusted, or that cannot sign
 	ReasonDisagreement  Reason = "instances_disagree" // the store holds other values [A11]
 )
 
