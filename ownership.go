@@ -59,8 +59,12 @@ func (s TokenSecret) Mint(id OperationID, fence uint64) OwnerToken {
 // a token of another operation, of another store, forged or empty: the answer
 // is then ErrNotFound [O1].
 func (s TokenSecret) Fence(id OperationID, t OwnerToken) (fence uint64, ok bool) {
+	const size = 8 + sha256.Size
+	if len(t) != base64.RawURLEncoding.EncodedLen(size) || id.IsZero() { // the decoder skips line ends
+		return 0, false
+	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(t))
-	if err != nil || len(b) != 8+sha256.Size || id.IsZero() {
+	if err != nil || len(b) != size {
 		return 0, false
 	}
 	if !hmac.Equal(b[8:], s.mac(id, b[:8])) {
