@@ -19,22 +19,21 @@ func (p *Provider) serveCreate(w http.ResponseWriter, r *http.Request) {
 		x.hangUp()
 		return
 	}
-	if got.answer != nil {
-		if x.before() {
-			x.finish(*got.answer)
+	end := x.before()
+	switch {
+	case end != nil:
+		p.abandon(c.key, got.own)
+		end()
+	case got.answer != nil:
+		x.finish(*got.answer)
+	default:
+		if answer, settled := p.settle(c, got.own, x.fault); settled {
+			x.finish(answer)
+		} else {
+			p.abandon(c.key, got.own)
+			x.plain(answer)
 		}
-		return
 	}
-	defer p.abandon(c.key, got.own)
-	if !x.before() {
-		return
-	}
-	answer, ok := p.settle(c, got.own, x.fault)
-	if !ok {
-		x.plain(answer)
-		return
-	}
-	x.finish(answer)
 }
 
 // arrive counts a well-formed call and draws its fault.
@@ -105,12 +104,13 @@ func (p *Provider) settle(c createCall, own *entry, f Fault) (reply, bool) {
 }
 
 // abandon frees the key of a call that is over without having settled, and lets those go who wait
-// for it. It does nothing to a settled one.
+// for it. Own is nil for a call that owned nothing.
 func (p *Provider) abandon(key string, own *entry) {
+	if own == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if own.reply == nil {
-		p.keys.abandon(key, own)
-		close(own.over)
-	}
+	p.keys.abandon(key, own)
+	close(own.over)
 }

@@ -19,28 +19,26 @@ func failedReply() reply {
 	return problemReply(http.StatusInternalServerError, codeInternal, "something went wrong")
 }
 
-// before plays the part of the fault that precedes the effect. False means that the call is over.
-func (x *exchange) before() bool {
+// before plays the part of the fault that precedes the effect. If the call ends there it returns how
+// the caller is to hear of it: what the call held must be given up first, or a caller quick to
+// repeat it would find itself in flight.
+func (x *exchange) before() (end func()) {
 	if x.fault.Do == CutBefore {
-		if !x.closeConn() {
-			x.plain(problemReply(http.StatusNotImplemented, codeInternal, "this connection cannot be cut"))
-			return false
+		if x.cut = x.closeConn(); !x.cut {
+			return func() {
+				x.plain(problemReply(http.StatusNotImplemented, codeInternal, "this connection cannot be cut"))
+			}
 		}
-		x.cut = true
 	}
-	if !x.pause(x.fault.HoldBefore, x.fault.DelayBefore) {
-		x.hangUp()
-		return false
+	switch {
+	case !x.pause(x.fault.HoldBefore, x.fault.DelayBefore), x.fault.Do == DropBefore:
+		return x.hangUp
+	case x.fault.Do == FailBefore:
+		return func() {
+			x.plain(problemReply(http.StatusServiceUnavailable, codeUnavailable, "try again later"))
+		}
 	}
-	switch x.fault.Do {
-	case DropBefore:
-		x.hangUp()
-		return false
-	case FailBefore:
-		x.plain(problemReply(http.StatusServiceUnavailable, codeUnavailable, "try again later"))
-		return false
-	}
-	return true
+	return nil
 }
 
 // finish plays the part that follows the effect and answers, or does not.

@@ -19,9 +19,11 @@ func (p *Provider) serveLookup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{w: w, stop: p.stop, gates: &p.gates, fault: p.arrive(CallLookup, reference, "")}
-	if x.before() {
-		x.finish(p.find(reference))
+	if end := x.before(); end != nil {
+		end()
+		return
 	}
+	x.finish(p.find(reference))
 }
 
 func (p *Provider) find(reference string) reply {

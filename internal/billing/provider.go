@@ -152,7 +152,6 @@ func (p *Provider) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.grace)
 	defer cancel()
 	_ = srv.Shutdown(grace) // fails only when the grace is over, and then the rest is dropped
-	p.halt()
 	_ = srv.Close()
 	<-ended
 	return p.Close()
