@@ -22,9 +22,10 @@
 // A test that kills, configures or replicates starts its own with [Start].
 //
 // Servers run as an unprivileged user with fsync on, listen on loopback only and
-// let everyone in who reaches them. All that a server writes is in one temporary
-// directory. A server and its directory go with the test that started it; a
-// watchdog process removes both when the test process dies without a word.
+// let everyone in who reaches them. All that a server writes is in one directory,
+// in memory where there is plenty and below PAWL_PGTEST_DIR where that is set. A
+// server and its directory go with the test that started it; a watchdog process
+// removes both when the test process dies without a word.
 //
 // Methods that take a [testing.TB] fail it when they cannot do what they say, so
 // they belong on the test's own goroutine.

@@ -124,7 +124,10 @@ func find(major int) (Version, error) {
 // setup itself, since the repository holds several modules.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("PAWL_CACHE"); dir != "" {
-		return filepath.Abs(dir)
+		if !filepath.IsAbs(dir) { // every test runs in a directory of its own
+			return "", fmt.Errorf("PAWL_CACHE=%s is not an absolute path", dir)
+		}
+		return dir, nil
 	}
 	dir, err := os.Getwd()
 	if err != nil {
