@@ -22,6 +22,8 @@ func misconfigured(note string) error {
 	return &pawl.Error{Class: pawl.ErrMisconfigured, Reason: pawl.ReasonUnsafeKeys, Note: note}
 }
 
-func unavailable(note string) error {
-	return &pawl.Error{Class: pawl.ErrUnavailable, Reason: pawl.ReasonUnreachable, Note: note}
+// unreachable says that something outside could not be asked now. The cause is
+// for operators; its text stays out of the note, for it may name addresses.
+func unreachable(note string, cause error) error {
+	return &pawl.Error{Class: pawl.ErrUnavailable, Reason: pawl.ReasonUnreachable, Note: note, Cause: cause}
 }

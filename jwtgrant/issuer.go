@@ -189,7 +189,7 @@ func (k SigningKey) sign(typ string, payload []byte, embedded *jose.JSONWebKey) 
 	}
 	s, err := signer.Sign(payload)
 	if err != nil {
-		return "", unavailable("the signing key did not sign")
+		return "", unreachable("the signing key did not sign", err)
 	}
 	compact, err := s.CompactSerialize()
 	if err != nil {

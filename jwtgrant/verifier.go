@@ -88,20 +88,15 @@ func maxLifetime(t *pawl.Timings) (time.Duration, error) {
 
 // Verify implements pawl.Verifier. It checks type, algorithm, key, signature,
 // shape, audience and expiry minus issue time, in this order, and no clock [A4].
-// A token bound to its holder's key is refused.
+// A token bound to its holder's key is refused unless ctx brings a proof that
+// holds, see [ContextWithProof].
 //
 // Errors: ErrInvalid for what is no token or lacks a claim, ErrRefused for what
 // is not authentic or not for here, ErrUnavailable when the key cannot be looked
 // up now.
 func (v *Verifier) Verify(ctx context.Context, token string) (pawl.Grant, error) {
-	grant, bound, err := v.verify(ctx, token)
-	if err != nil {
-		return pawl.Grant{}, err
-	}
-	if bound != "" {
-		return pawl.Grant{}, refused(pawl.ReasonPossession, "the grant is bound to a key, and no proof was given")
-	}
-	return grant, nil
+	p, _ := ctx.Value(proofKey{}).(Proof)
+	return v.VerifyWithProof(ctx, token, p)
 }
 
 // verify does all but the proof of possession: bound is the key that has to give
