@@ -68,6 +68,15 @@ func (v *Verifier) VerifyWithProof(ctx context.Context, token string, p Proof) (
 	return grant, nil
 }
 
+// VerifyIssuance is Verify without possession: it proves that the issuer made
+// the grant, which is what a revocation needs [R2], for whoever revokes does not
+// hold the holder's key. It permits nothing; never admit what it returns. Errors
+// as Verify.
+func (v *Verifier) VerifyIssuance(ctx context.Context, token string) (pawl.Grant, error) {
+	grant, _, err := v.verify(ctx, token)
+	return grant, err
+}
+
 // proofKey is the key of a context's proof.
 type proofKey struct{}
 
@@ -97,7 +106,7 @@ func (v *Verifier) checkProof(p Proof, token string, bound Thumbprint) error {
 	if _, err := s.claims.id("jti", true); err != nil {
 		return badProof(err)
 	}
-	if method, ok := s.claims.text("htm"); !ok || method != p.Method {
+	if method, ok := s.claims.text("htm"); !ok || p.Method == "" || method != p.Method {
 		return noPossession("the proof is for another method")
 	}
 	address, _ := s.claims.text("htu")

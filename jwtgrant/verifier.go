@@ -122,7 +122,10 @@ func (v *Verifier) verify(ctx context.Context, token string) (pawl.Grant, Thumbp
 		return pawl.Grant{}, "", err
 	}
 	grant, err := v.grant(s.claims, issuer)
-	return grant, bound, err
+	if err != nil {
+		return pawl.Grant{}, "", err
+	}
+	return grant, bound, nil
 }
 
 // issuer reads whom the token claims to be from, to know whose keys to try.
