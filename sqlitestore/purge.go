@@ -1,0 +1,172 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+const (
+	defaultBatch = 1000
+	largestBatch = 10_000
+)
+
+// Purge implements pawl.Store. An admission decides under the same write lock
+// and by the same clock, which never goes back, so what is deleted here is of
+// grants that can never be admitted again, whatever the clock does [P1]. One
+// call is one transaction [P4].
+func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
+	if b.Limit < 0 || b.Limit > largestBatch {
+		return pawl.PurgeReport{}, malformed("limit is not 1 to 10000")
+	}
+	if b.Limit == 0 {
+		b.Limit = defaultBatch
+	}
+	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (pawl.PurgeReport, error) {
+		p := &purge{txn: t, timings: s.opts.timings, left: int64(b.Limit)}
+		for _, step := range []func() error{
+			p.refusals, p.grants, p.operations, p.logs, p.results, p.stale,
+		} {
+			if err := step(); err != nil {
+				return pawl.PurgeReport{}, err
+			}
+		}
+		return p.report, nil
+	})
+}
+
+// purge is one batch.
+type purge struct {
+	*txn
+	timings pawl.Timings
+	left    int64 // rows that may still be deleted
+	report  pawl.PurgeReport
+}
+
+// delete runs a statement that deletes at most what is left of the batch.
+func (p *purge) delete(name string, cutoff time.Time, args ...any) (int, error) {
+	if p.left == 0 {
+		return 0, nil
+	}
+	n, err := p.exec(name, append(args, named("cutoff", micros(cutoff)), named("limit", p.left))...)
+	p.spent(n)
+	return int(n), err
+}
+
+func (p *purge) spent(n int64) {
+	p.wrote = p.wrote || n > 0
+	p.left -= n
+	if p.left == 0 {
+		p.report.More = true
+	}
+}
+
+// before is the moment that lies a retention ago.
+func (p *purge) before(keep time.Duration) time.Time { return p.now.Add(-keep) }
+
+func (p *purge) refusals() (err error) {
+	p.report.Refusals, err = p.delete("purge_claims", p.before(p.policy.PurgeMargin))
+	if err != nil {
+		return err
+	}
+	var oldest int64
+	found, err := p.one("oldest_claim", []any{&oldest})
+	if found {
+		p.report.Overdue = max(0, p.before(p.policy.PurgeMargin).Sub(timeOf(oldest)))
+	}
+	return err
+}
+
+func (p *purge) grants() (err error) {
+	p.report.Grants, err = p.delete("purge_grants", p.before(p.policy.PurgeMargin))
+	return err
+}
+
+// operations counts from settlement. A reservation is its own refusal record:
+// its key's lifetime is a lower bound [B3].
+func (p *purge) operations() (err error) {
+	keep := max(p.timings.RetainOperations, p.policy.KeyLifetime)
+	p.report.Operations, err = p.delete("purge_operations", p.before(keep))
+	return err
+}
+
+func (p *purge) logs() error {
+	if p.left == 0 {
+		return nil
+	}
+	cutoff := p.before(p.timings.RetainAttempts)
+	due, err := ids(p.asker, "list_purgeable_logs", named("cutoff", micros(cutoff)), named("limit", p.left))
+	if err != nil {
+		return err
+	}
+	for _, id := range due {
+		n, err := p.delete("purge_entries", cutoff, named("operation_id", id[:]))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil // the batch is full
+		}
+		p.report.Attempts += n
+		var seq int64
+		if _, err := p.one("note_purged_log", []any{&seq}, named("operation_id", id[:])); err != nil {
+			return err
+		}
+		if err := p.tell(id, seq, "log entries"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *purge) results() error {
+	if p.left == 0 {
+		return nil
+	}
+	type cleared struct {
+		id  []byte
+		seq int64
+	}
+	var done []cleared
+	err := p.each("purge_results", func(rows *sql.Rows) error {
+		var c cleared
+		err := rows.Scan(&c.id, &c.seq)
+		done = append(done, c)
+		return err
+	}, named("cutoff", micros(p.before(p.timings.RetainResults))), named("limit", p.left))
+	if err != nil {
+		return err
+	}
+	p.spent(int64(len(done)))
+	p.report.Results = len(done)
+	for _, c := range done {
+		var id pawl.OperationID
+		if !fill(id[:], c.id) {
+			return errSize
+		}
+		if err := p.tell(id, c.seq, "result"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell leaves an entry in the log, so that a timeline says what is gone [M9].
+func (p *purge) tell(id pawl.OperationID, seq int64, what string) error {
+	return p.note(id, seq, pawl.Entry{
+		Type: pawl.EntryPurge, Source: "retention", Disposition: pawl.Applied, Reason: what,
+	})
+}
+
+// stale counts what is never deleted by time and should have ended long ago [P3].
+func (p *purge) stale() error {
+	t := p.timings
+	longest := max(t.RetainOperations, t.RetainAttempts, t.RetainResults, t.KeyLifetime)
+	var n int64
+	_, err := p.one("count_stale", []any{&n}, named("cutoff", micros(p.before(longest))))
+	p.report.Stale = int(min(n, math.MaxInt32))
+	return err
+}
