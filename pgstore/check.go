@@ -1,0 +1,188 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Check implements pawl.Store. It asks a connection that admissions use, so that
+// what it reports is what an admission meets.
+func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
+	return call(ctx, s, s.admissions, pawl.ErrUnavailable, func(ctx context.Context, on session) (pawl.Facts, error) {
+		d, err := s.readDeployment(ctx, on)
+		if err != nil {
+			return pawl.Facts{}, err
+		}
+		return s.facts(d)
+	})
+}
+
+// deployment is what deployment.sql reads.
+type deployment struct {
+	version           string
+	now               time.Time
+	fsync, fullPages  bool
+	encoding          string
+	timeZone          string
+	roleDefaults      string // JSON
+	pid               uint32
+	schema, minReader int
+	identity          identity
+	unlogged          int
+	rules             string // JSON
+	session           inForce
+}
+
+func (s *Store) readDeployment(ctx context.Context, on session) (d deployment, err error) {
+	found := false
+	var notBefore *time.Time
+	dest := []any{
+		&d.version, &d.now, &d.fsync, &d.fullPages, &d.encoding, &d.timeZone, &d.roleDefaults, &d.pid, &d.schema, &d.minReader,
+		&d.identity.realm, &d.identity.epoch.Number, &notBefore, &d.unlogged, &d.rules,
+	}
+	dest = append(append(dest, d.identity.policy.columns()...), d.session.columns()...)
+	err = on.run(ctx, step{sql: s.sql[stmtDeployment], args: []any{s.Schema}, each: func(scan scanner) error {
+		found = true
+		return scan(dest...)
+	}})
+	if err == nil && !found {
+		err = errNoStore
+	}
+	d.identity.epoch.IssuedNotBefore = timeOf(notBefore)
+	return d, err
+}
+
+func (s *Store) facts(d deployment) (pawl.Facts, error) {
+	policy, err := d.identity.policy.agreed()
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	f := pawl.Facts{
+		Engine: "postgres " + d.version, StoreID: d.session.storeID.String(), Realm: d.identity.realm, Scope: pawl.ScopeCluster,
+		Clock: "the primary's clock", Now: d.now.UTC(), Epoch: d.identity.epoch, Policy: policy.Policy,
+		Survives: []string{"a crash and a restart of the server"},
+	}
+	const promotion = "the promotion of a standby"
+	if policy.Replicated {
+		f.Survives = append(f.Survives, promotion+" that confirms commits")
+		f.Not = []string{promotion + " that does not", "a restore from backup, before the epoch is raised"}
+	} else {
+		f.Not = []string{"the loss of the server's disk", promotion, "a restore from backup, before the epoch is raised"}
+	}
+	if !d.session.bounded() {
+		f.PurgeHeld = "no finite bound on an admission is in force"
+	}
+	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts())
+	return f, nil
+}
+
+// fact is a fact that is unsafe when it does not hold.
+func fact(name, value string, ok bool, fix string) pawl.Fact {
+	f := pawl.Fact{Name: name, Value: value, OK: ok, Unsafe: !ok}
+	if !ok {
+		f.Fix = fix
+	}
+	return f
+}
+
+func (s *Store) serverFacts(d deployment) []pawl.Fact {
+	role := "primary"
+	if d.session.recovering {
+		role = "replica"
+	}
+	return []pawl.Fact{
+		fact("server", role, !d.session.recovering, "connect to the primary, for example with target_session_attrs=read-write"),
+		fact("fsync", onOff(d.fsync), d.fsync, "ALTER SYSTEM SET fsync = on"),
+		fact("full_page_writes", onOff(d.fullPages), d.fullPages, "ALTER SYSTEM SET full_page_writes = on"),
+		fact("encoding", d.encoding, d.encoding == "UTF8", "use a database whose encoding is UTF8"),
+		s.connectionFact(),
+	}
+}
+
+// connectionFact tells whether something stands between: the backend that answers
+// is then not the one that was connected to.
+func (s *Store) connectionFact() pawl.Fact {
+	if s.server.pooled {
+		return pawl.Fact{Name: "connection", Value: "through a pooler; no statement is prepared by name", OK: true}
+	}
+	return pawl.Fact{Name: "connection", Value: "direct", OK: true}
+}
+
+func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
+	f := d.session
+	standbys := f.standbys
+	if standbys == "" {
+		standbys = "none"
+	}
+	pinned := "start-up parameters"
+	if s.Pins == PinByRole {
+		pinned = "the role's settings"
+	}
+	facts := []pawl.Fact{
+		fact("transaction_isolation", f.isolation, f.isolation == "read committed", s.pinFix("default_transaction_isolation", "read committed")),
+		fact("synchronous_commit", f.commit, safeCommit(f.commit, policy.Replicated), s.pinFix("synchronous_commit", "on")),
+		fact("synchronous_standby_names", standbys, !policy.Replicated || f.standbys != "",
+			"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)', and SELECT pg_reload_conf()"),
+		fact("client_min_messages", f.minMessages, !hidesWarnings(f.minMessages), s.pinFix("client_min_messages", "warning")),
+		fact(s.boundName(), f.bound(), f.bounded(), s.pinFix(s.boundName(), policy.AdmissionBound.String())),
+		{Name: "pins", Value: pinned, OK: true},
+		{Name: "time zone", Value: d.timeZone + "; no verdict depends on it", OK: true},
+	}
+	var defaults []string
+	if json.Unmarshal([]byte(d.roleDefaults), &defaults) == nil && len(defaults) > 0 {
+		facts = append(facts, pawl.Fact{Name: "role and database settings", Value: strings.Join(defaults, ", "), OK: true})
+	}
+	return facts
+}
+
+func (s *Store) pinFix(setting, value string) string {
+	if s.Pins == PinByRole {
+		return fmt.Sprintf("ALTER ROLE … SET %s = '%s'", setting, value)
+	}
+	return fmt.Sprintf("something between here and the server changes %s after the connection is made", setting)
+}
+
+func (s *Store) schemaFacts(d deployment) []pawl.Fact {
+	known := fmt.Sprintf("version %d, readable from %d", d.schema, d.minReader)
+	facts := []pawl.Fact{
+		fact("tables", known, d.schema >= schemaVersion && d.minReader <= schemaVersion, "run pawl migrate, or a newer pawl"),
+		fact("logged tables", fmt.Sprintf("%d unlogged", d.unlogged), d.unlogged == 0, "ALTER TABLE … SET LOGGED"),
+	}
+	var have []string
+	if err := json.Unmarshal([]byte(d.rules), &have); err != nil {
+		have = nil
+	}
+	for _, rule := range []string{"claims_key", rulePerID, rulePerGrant, ruleGrant, "grants_request"} {
+		value := "in place"
+		ok := slices.Contains(have, rule)
+		if !ok {
+			value = "missing"
+		}
+		facts = append(facts, fact("unique rule "+rule, value, ok, "make it again as pawl migrate --print shows it"))
+	}
+	return facts
+}
+
+// declaredFacts cannot be read from a server.
+func (s *Store) declaredFacts() []pawl.Fact {
+	declared := func(name string, d time.Duration) pawl.Fact {
+		return pawl.Fact{Name: name, Value: d.String(), OK: true, Declared: true}
+	}
+	return []pawl.Fact{
+		declared("longest wait for a standby", s.timings.ReplicationWaitBound),
+		declared("largest step of the clock", s.timings.ClockStepBound),
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

@@ -1,0 +1,3 @@
+-- Reads the key of owner tokens [O1].
+SELECT s.token_key
+  FROM pawl.secrets AS s

@@ -1,0 +1,4 @@
+-- Reads whether this session may write, within the transaction that does [A11].
+SELECT @session
+  FROM pawl.meta AS m
+ WHERE m.only_row
