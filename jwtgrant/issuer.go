@@ -2,6 +2,7 @@ package jwtgrant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -153,6 +154,9 @@ func (i *Issuer) prove(g pawl.Grant, holder Thumbprint, token string, key Signin
 		return err
 	}
 	got, bound, err := v.verify(context.Background(), token)
+	if errors.Is(err, pawl.ErrRefused) {
+		return misconfigured("the signing key's signatures are not its own")
+	}
 	if err != nil {
 		return err
 	}
