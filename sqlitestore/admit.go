@@ -35,7 +35,7 @@ func (t *txn) admit(a pawl.Admission) (pawl.Admitted, error) {
 	}
 	op := wholeMicroseconds(a.NewOperation(t.now))
 	if err := t.insert(op); t.engine.taken(err) {
-		return pawl.Admitted{}, t.operationTaken(a)
+		return pawl.Admitted{}, t.operationTaken(a, err)
 	} else if err != nil {
 		return pawl.Admitted{}, err
 	}
@@ -60,17 +60,25 @@ func (t *txn) notClaimed(a pawl.Admission) (pawl.Admitted, error) {
 }
 
 // operationTaken explains why an operation was not recorded [A7]: the id is
-// another's, or the grant key has an operation although its claim is gone. The
-// caller's savepoint undoes the claim that this admission made.
-func (t *txn) operationTaken(a pawl.Admission) error {
+// another's, or the grant key has an operation although its claim is gone. A
+// uniqueness that is neither, of a caller's own trigger for example, is cause, a
+// defect. The caller's savepoint undoes the claim that this admission made.
+func (t *txn) operationTaken(a pawl.Admission, cause error) error {
 	r, err := t.operation(a.OperationID)
 	if err != nil {
 		return err
 	}
-	if r == nil {
+	if r != nil {
+		return &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonOperationTaken}
+	}
+	of, err := ids(t.asker, "find_operation_of_grant", keyArgs(a.Grant.Key)...)
+	if err != nil {
+		return err
+	}
+	if len(of) > 0 {
 		return &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonUsed}
 	}
-	return &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonOperationTaken}
+	return cause
 }
 
 // findings reads what explains a refusal, in the transaction that refused.

@@ -34,15 +34,18 @@ func (s *Store) Erase(ctx context.Context, e pawl.Erasure) (pawl.ErasureReport, 
 	caller := []any{
 		named("principal", e.Caller.Principal), named("tenant", e.Caller.Tenant), named("authority", e.Caller.Authority),
 	}
+	var unsettled int
 	due, err := read(ctx, s, func(a asker) ([]pawl.OperationID, error) {
+		if _, err := a.one("count_unsettled", []any{&unsettled}, caller...); err != nil {
+			return nil, err
+		}
 		return ids(a, "list_erasable", append(caller, named("limit", int64(limit)+1))...)
 	})
 	if err != nil {
 		return pawl.ErasureReport{}, err
 	}
-	more := len(due) > limit
 	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (pawl.ErasureReport, error) {
-		r := pawl.ErasureReport{More: more}
+		r := pawl.ErasureReport{Unsettled: unsettled, More: len(due) > limit}
 		for _, id := range due[:min(limit, len(due))] {
 			erased, err := t.erase(id, e)
 			if err != nil {
@@ -52,10 +55,7 @@ func (s *Store) Erase(ctx context.Context, e pawl.Erasure) (pawl.ErasureReport, 
 				r.Erased++
 			}
 		}
-		var unsettled int64
-		_, err := t.one("count_unsettled", []any{&unsettled}, caller...)
-		r.Unsettled = int(unsettled)
-		return r, err
+		return r, nil
 	})
 }
 

@@ -3,7 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
-	"math"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -25,16 +24,30 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if b.Limit == 0 {
 		b.Limit = defaultBatch
 	}
-	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (pawl.PurgeReport, error) {
+	done, err := write(ctx, s, pawl.ErrUnavailable, func(t *txn) (*purge, error) {
 		p := &purge{txn: t, timings: s.opts.timings, left: int64(b.Limit)}
-		for _, step := range []func() error{
-			p.refusals, p.grants, p.operations, p.logs, p.results, p.stale,
-		} {
+		for _, step := range []func() error{p.refusals, p.grants, p.operations, p.logs, p.results} {
 			if err := step(); err != nil {
-				return pawl.PurgeReport{}, err
+				return nil, err
 			}
 		}
-		return p.report, nil
+		return p, nil
+	})
+	if err != nil {
+		return pawl.PurgeReport{}, err
+	}
+	done.report.Stale, err = s.stale(ctx, done.now)
+	return done.report, err
+}
+
+// stale counts, without the write lock, what is never deleted by time and should
+// have ended long ago [P3].
+func (s *Store) stale(ctx context.Context, now time.Time) (int, error) {
+	t := s.opts.timings
+	longest := max(t.RetainOperations, t.RetainAttempts, t.RetainResults, t.KeyLifetime)
+	return read(ctx, s, func(a asker) (n int, err error) {
+		_, err = a.one("count_stale", []any{&n}, named("cutoff", micros(now.Add(-longest))))
+		return n, err
 	})
 }
 
@@ -159,14 +172,4 @@ func (p *purge) tell(id pawl.OperationID, seq int64, what string) error {
 	return p.note(id, seq, pawl.Entry{
 		Type: pawl.EntryPurge, Source: "retention", Disposition: pawl.Applied, Reason: what,
 	})
-}
-
-// stale counts what is never deleted by time and should have ended long ago [P3].
-func (p *purge) stale() error {
-	t := p.timings
-	longest := max(t.RetainOperations, t.RetainAttempts, t.RetainResults, t.KeyLifetime)
-	var n int64
-	_, err := p.one("count_stale", []any{&n}, named("cutoff", micros(p.before(longest))))
-	p.report.Stale = int(min(n, math.MaxInt32))
-	return err
 }

@@ -190,7 +190,7 @@ func read[T any](ctx context.Context, s *Store, f func(asker) (T, error)) (got T
 func readStatements() []string {
 	return []string{
 		"find_operation", "list_operations", "list_waiting", "list_entries", "find_grant_record", "list_grants",
-		"list_erasable", "find_clock", "quick_check",
+		"list_erasable", "count_unsettled", "count_stale", "find_clock", "quick_check",
 	}
 }
 

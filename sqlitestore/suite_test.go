@@ -84,11 +84,12 @@ func (d *deployment) advance(_ context.Context, by time.Duration) error {
 // openLossy loses the answer of one transaction, after its end.
 func (d *deployment) openLossy(ctx context.Context) (pawl.Store, func(), error) {
 	var armed atomic.Bool
-	s, err := d.opened(sqlitestore.OpenHooked(ctx, d.path, &sqlitestore.Options{Timings: &d.config.Timings}, d.now, func() error {
+	s, err := d.opened(sqlitestore.OpenHooked(ctx, d.path, &sqlitestore.Options{Timings: &d.config.Timings}, d.now, func(end func() error) error {
+		err := end()
 		if armed.CompareAndSwap(true, false) {
 			return errors.New("the answer was lost")
 		}
-		return nil
+		return err
 	}))
 	return s, func() { armed.Store(true) }, err
 }

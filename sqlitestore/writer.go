@@ -58,8 +58,8 @@ type writer struct {
 
 // hooks are for tests. The zero value does nothing.
 type hooks struct {
-	clock  func() any   // replaces the engine's clock: microseconds, or nil
-	answer func() error // after the end of a transaction; its error takes the place of all answers
+	clock func() any                   // replaces the engine's clock: microseconds, or nil
+	end   func(end func() error) error // around the end of every transaction; its error takes the place of all answers
 }
 
 func (h hooks) time() any {
@@ -67,13 +67,6 @@ func (h hooks) time() any {
 		return nil
 	}
 	return h.clock()
-}
-
-func (h hooks) answered() error {
-	if h.answer == nil {
-		return nil
-	}
-	return h.answer()
 }
 
 // loop ends when the queue is closed and empty.
@@ -241,23 +234,31 @@ func (w *writer) transaction() (*txn, error) {
 }
 
 // end commits what was written. A transaction that wrote nothing is rolled back:
-// no answer from it rests on more than what others committed.
+// no answer from it rests on more than what others committed. After any error it
+// may have been committed all the same.
 func (w *writer) end(t *txn) error {
-	steps := []func() error{
-		func() error { return failpoint.Hit(failpoint.CommitBefore) },
-		func() error { return w.session.do(commit) },
-		func() error { return failpoint.Hit(failpoint.CommitAfter) },
-		w.hooks.answered,
+	end := func() error { return w.session.do(rollback) }
+	if t.wrote {
+		end = w.commit
 	}
-	if !t.wrote {
-		steps = []func() error{func() error { return w.session.do(rollback) }, w.hooks.answered}
+	if w.hooks.end != nil {
+		committed := end
+		end = func() error { return w.hooks.end(committed) }
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return fmt.Errorf("%w: %w", errUnconfirmed, err) // whatever the error: it may have been committed
-		}
+	if err := end(); err != nil {
+		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
 	return nil
+}
+
+func (w *writer) commit() error {
+	if err := failpoint.Hit(failpoint.CommitBefore); err != nil {
+		return err
+	}
+	if err := w.session.do(commit); err != nil {
+		return err
+	}
+	return failpoint.Hit(failpoint.CommitAfter)
 }
 
 // fail answers a group of which nobody knows, or nobody may say, whether it was

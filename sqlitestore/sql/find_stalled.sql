@@ -14,5 +14,5 @@ WHERE status IN (10, 20)
   AND (:other_kinds = 1 OR kind IN (SELECT value FROM json_each(:kinds)))
   AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants))) -- a credential's limits
   AND (:issuers IS NULL OR issuer IN (SELECT value FROM json_each(:issuers))) -- a reservation has none and is left out
-ORDER BY lease_until, rowid
+ORDER BY lease_until, created_at, rowid
 LIMIT :limit
