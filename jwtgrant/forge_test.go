@@ -117,3 +117,8 @@ func wantRefusal(t *testing.T, token string, got pawl.Grant, err error, class pa
 		t.Errorf("the error repeats a claim: %s", text)
 	}
 }
+
+func unb64(part string) string {
+	raw, _ := base64.RawURLEncoding.DecodeString(part) // what is no base64url seeds nothing
+	return string(raw)
+}
