@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// checkCommand reads the deployment and says what it promises.
+type checkCommand struct {
+	storeFlags
+	jsonFlag
+	PrintConfig bool `help:"Print the configuration in force, secrets masked, and stop."`
+}
+
+// checkJSON is the report as --json prints it.
+type checkJSON struct {
+	Promise  string       `json:"promise"`
+	OK       bool         `json:"ok"`
+	Engine   string       `json:"engine"`
+	StoreID  string       `json:"store_id"`
+	Realm    string       `json:"realm"`
+	Scope    string       `json:"scope"`
+	Clock    string       `json:"clock"`
+	Now      time.Time    `json:"now"`
+	Survives []string     `json:"survives"`
+	Not      []string     `json:"does_not_survive"`
+	Epoch    int64        `json:"epoch"`
+	Held     string       `json:"purge_held,omitempty"`
+	Facts    []factJSON   `json:"facts"`
+	Timings  []timingJSON `json:"timings"`
+}
+
+type factJSON struct {
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	OK       bool   `json:"ok"`
+	Unsafe   bool   `json:"unsafe,omitempty"`
+	Declared bool   `json:"declared,omitempty"`
+	Fix      string `json:"fix,omitempty"`
+}
+
+type timingJSON struct {
+	Rule  string `json:"rule"`
+	Kind  string `json:"kind,omitempty"`
+	Left  string `json:"left"`
+	Op    string `json:"op"`
+	Right string `json:"right"`
+	Holds bool   `json:"holds"`
+}
+
+// Run exits with 78 where the deployment is unsafe.
+func (c *checkCommand) Run(ctx context.Context, env environment) error {
+	if c.PrintConfig {
+		return c.printConfig(env)
+	}
+	return c.with(ctx, env, func(st store) error {
+		facts, err := st.Check(ctx)
+		if err != nil {
+			return err
+		}
+		timings, err := c.timings()
+		if err != nil {
+			return err
+		}
+		if err := c.print(env, facts, timings.Inequalities()); err != nil {
+			return err
+		}
+		if facts.Err() != nil {
+			return exitError{78}
+		}
+		return nil
+	})
+}
+
+func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequality) error {
+	if c.JSON {
+		return writeJSON(env.out, factsAsJSON(f, rules))
+	}
+	_, _ = fmt.Fprintf(env.out, "%s\n\n", printable(f.Promise()))
+	var rows [][]string
+	for _, fact := range f.Checks {
+		value := fact.Value
+		if fact.Declared {
+			value += " (declared)"
+		}
+		rows = append(rows, []string{mark(fact), fact.Name, value, fact.Fix})
+	}
+	if err := writeTable(env.out, []string{"", "FACT", "VALUE", "TO CHANGE IT"}, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, q := range rules {
+		holds := "ok"
+		if !q.Holds() {
+			holds = "BROKEN"
+		}
+		rows = append(rows, []string{holds, q.Kind, q.Rule, fmt.Sprintf("%v %s %v", q.Left, q.Op, q.Right)})
+	}
+	_, _ = fmt.Fprintln(env.out)
+	return writeTable(env.out, []string{"", "KIND", "TIMING RULE", "VALUES"}, rows)
+}
+
+func mark(f pawl.Fact) string {
+	switch {
+	case f.OK:
+		return "ok"
+	case f.Unsafe:
+		return "UNSAFE"
+	}
+	return "note"
+}
+
+func factsAsJSON(f pawl.Facts, rules []pawl.Inequality) checkJSON {
+	v := checkJSON{
+		Promise: f.Promise(), OK: f.Err() == nil, Engine: f.Engine, StoreID: f.StoreID, Realm: f.Realm,
+		Scope: f.Scope.String(), Clock: f.Clock, Now: f.Now.UTC(), Survives: f.Survives, Not: f.Not,
+		Epoch: f.Epoch.Number, Held: f.PurgeHeld, Facts: []factJSON{}, Timings: []timingJSON{},
+	}
+	for _, c := range f.Checks {
+		v.Facts = append(v.Facts, factJSON{c.Name, c.Value, c.OK, c.Unsafe, c.Declared, c.Fix})
+	}
+	for _, q := range rules {
+		v.Timings = append(v.Timings, timingJSON{q.Rule, q.Kind, q.Left.String(), q.Op, q.Right.String(), q.Holds()})
+	}
+	return v
+}
+
+// printConfig shows what flags and environment came to.
+func (c *checkCommand) printConfig(env environment) error {
+	a, err := c.address(env)
+	if err != nil {
+		return err
+	}
+	timings, err := c.timings()
+	if err != nil {
+		return err
+	}
+	values := map[string]any{"store": a.String(), "realm": c.Realm, "store_id": c.StoreID, "schema": c.Schema, "dev": c.Dev}
+	durations := map[string]string{}
+	for _, f := range timingFields() {
+		durations[f.name] = f.of(timings).String()
+	}
+	for version, d := range timings.Leeways {
+		name := "admission_leeway"
+		if version != "" {
+			name += "." + version
+		}
+		durations[name] = d.String()
+	}
+	values["timings"] = durations
+	return writeJSON(env.out, values)
+}
