@@ -35,8 +35,8 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 	facts := pawl.Facts{
 		Engine: "sqlite " + got.set.version, StoreID: s.id.id, Realm: s.id.realm, Scope: pawl.ScopeHost,
 		Clock: "the host's clock, read under the write lock and never going back,", Now: got.now,
-		Survives: []string{"the end of the process", "the end of the host"},
-		Not:      []string{"the loss of the disk", "a restore from backup before RaiseEpoch"},
+		Survives: []string{"a crash of the process", "a crash of the host"},
+		Not:      []string{"the loss of the disk", "an older backup put in its place"},
 		Epoch:    got.epoch, Policy: got.policy,
 	}
 	place, err := inspect(s.folder())
@@ -44,7 +44,7 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 		place = s.place
 	}
 	if place.volatile {
-		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"the end of the host"}, facts.Not...)
+		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"a crash of the host"}, facts.Not...)
 	}
 	facts.Checks = append(got.set.facts(), place.facts()...)
 	facts.Checks = append(facts.Checks, pawl.Fact{

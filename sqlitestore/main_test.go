@@ -27,7 +27,7 @@ const taskVariable = "PAWL_SQLITESTORE_TASK"
 
 // task is what a process is to do.
 type task struct {
-	Do     string // open, race, admit, admit-and-die or admit-many
+	Do     string // open, race, admit, admit-and-die, admit-and-record or admit-many
 	Path   string
 	Issued time.Time // of every grant
 	Grant  string
@@ -42,6 +42,8 @@ type told struct {
 	StoreID  string
 	Fresh    bool
 	ID       string
+	Token    string
+	Status   string
 	Admitted []string // grants
 	Refused  int
 	Errors   []string
@@ -85,6 +87,8 @@ func work(ctx context.Context, raw string) error {
 		return race(ctx, do, start, tell)
 	case "admit", "admit-and-die":
 		return admitOne(ctx, do, tell)
+	case "admit-and-record":
+		return admitAndRecord(ctx, do, tell)
 	case "admit-many":
 		return admitMany(ctx, do, tell)
 	}
@@ -137,9 +141,10 @@ func admitOne(ctx context.Context, do task, tell func(told) error) error {
 	s, err := sqlitestore.OpenHooked(ctx, do.Path, nil, nil, func(end func() error) error {
 		err := end()
 		if armed.Load() && err == nil {
-			self, _ := os.FindProcess(os.Getpid())
-			err = self.Kill()
-			select {} // the end comes from outside
+			if self, err := os.FindProcess(os.Getpid()); err == nil && self.Kill() == nil {
+				select {} // the end comes from outside
+			}
+			return errors.New("this process cannot be killed")
 		}
 		return err
 	})
@@ -160,6 +165,31 @@ func admitOne(ctx context.Context, do task, tell func(told) error) error {
 	}
 	_, err = io.Copy(io.Discard, os.Stdin) // until the parent kills it
 	return err
+}
+
+// admitAndRecord admits one grant and records the success of its operation.
+func admitAndRecord(ctx context.Context, do task, tell func(told) error) error {
+	s, err := sqlitestore.Open(ctx, do.Path, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	id, err := pawl.ParseOperationID(do.ID)
+	if err != nil {
+		return err
+	}
+	got, err := s.Admit(ctx, presented(s, do.Grant, id, do.Issued))
+	if err != nil {
+		return err
+	}
+	if err := tell(told{Fresh: got.Fresh, Token: string(got.Owner.Token)}); err != nil {
+		return err
+	}
+	op, err := s.Record(ctx, pawl.Statement{ID: id, Token: got.Owner.Token, Outcome: pawl.Succeeded("done")})
+	if err != nil {
+		return err
+	}
+	return tell(told{Status: op.Status.String()})
 }
 
 // admitMany admits one grant after the other and tells each, until it is killed.
@@ -325,4 +355,13 @@ func open(t *testing.T, path string, o *sqlitestore.Options) *sqlitestore.Store 
 		}
 	})
 	return s
+}
+
+// exampleFolder is a folder for an example, which has no testing.T.
+func exampleFolder() (dir string, cleanUp func()) {
+	dir, err := os.MkdirTemp("", "pawl")
+	if err != nil {
+		panic(err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }
 }

@@ -100,6 +100,9 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return "", misconfigured("the folder of %s cannot be used; make it first: %w", abs, err)
 	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return "", misconfigured("%s cannot be used: it is no folder", folder)
+	}
 	abs = filepath.Join(folder, filepath.Base(abs))
 	if target, err := filepath.EvalSymlinks(abs); err == nil {
 		abs = target

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -46,8 +47,9 @@ type writer struct {
 	store    identity
 	hooks    hooks
 
-	queue chan *job
-	ended chan struct{} // closed when the goroutine has ended
+	queue  chan *job
+	ended  chan struct{} // closed when the goroutine has ended
+	atWork atomic.Bool   // something that left the queue is not answered yet; tests wait for it
 
 	// Used by the goroutine only.
 	session  *session
@@ -81,14 +83,16 @@ func (w *writer) loop() {
 				return
 			}
 		}
+		w.atWork.Store(true)
 		if first.lent != nil {
 			w.lend(first)
-			continue
+		} else {
+			var group []*job
+			group, next = w.gather(first)
+			w.do(group)
+			w.yield(len(group))
 		}
-		var group []*job
-		group, next = w.gather(first)
-		w.do(group)
-		w.yield(len(group))
+		w.atWork.Store(false)
 	}
 }
 

@@ -1,0 +1,303 @@
+package sqlitestore_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/sqlitestore"
+)
+
+// TestCase_CA7_PathsThatCannotBe: each refuses to open with its reason, and
+// makes no store anywhere; once it can be reached, it opens [A1, A6].
+func TestCase_CA7_PathsThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct{ path, says string }{
+		"none":          {"", "no path"},
+		"memory":        {":memory:", "memstore"},
+		"URI":           {"file:pawl.db?mode=memory", "plain path"},
+		"no folder":     {filepath.Join(dir, "absent", "pawl.db"), "make it first"},
+		"folder a file": {filepath.Join(write("file", ""), "pawl.db"), "cannot be used"},
+		"a folder":      {dir, "cannot be read and written"},
+		"no database":   {write("text", strings.Repeat("not a database ", 100)), "cannot be used"},
+	} {
+		s, err := sqlitestore.Open(t.Context(), c.path, nil)
+		if !errors.Is(err, pawl.ErrMisconfigured) || s != nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want ErrMisconfigured saying %q", name, err, c.says)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "absent"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, filepath.Join(dir, "absent", "pawl.db"), nil)
+	if _, err := s.Admit(t.Context(), presented(s, "g", pawl.NewOperationID(), justNow())); err != nil {
+		t.Error(err)
+	}
+}
+
+// A folder or file without permission is refused, unless root opens it, whom
+// permissions do not bind.
+func TestCase_CA7_NotWritable(t *testing.T) {
+	if os.Getuid() == 0 || runtime.GOOS == "windows" {
+		t.Log("permissions do not bind this user: a file that cannot be opened is tested by a folder in its place")
+	} else {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlitestore.Open(t.Context(), filepath.Join(dir, "pawl.db"), nil); !errors.Is(err, pawl.ErrMisconfigured) {
+			t.Errorf("a folder that cannot be written: %v", err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	if err := os.Mkdir(path+".lock", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(t.Context(), path, nil); !errors.Is(err, pawl.ErrMisconfigured) {
+		t.Errorf("a lock file that cannot be made: %v", err)
+	}
+}
+
+// What the file is to others: nobody but its owner reads it, and it has one name.
+func TestFileModeAndNames(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes and links are those of Unix")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pawl.db")
+	s := open(t, path, nil)
+	if _, err := s.Admit(t.Context(), presented(s, "g", pawl.NewOperationID(), justNow())); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o, want 600", info.Name(), mode)
+		}
+	}
+	link := filepath.Join(dir, "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if other := open(t, link, nil); other.Path() != s.Path() || other.ID() != s.ID() {
+		t.Errorf("a symbolic link is store %s at %s, want %s at %s", other.ID(), other.Path(), s.ID(), s.Path())
+	}
+	hard := filepath.Join(dir, "hard.db")
+	if err := os.Link(path, hard); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(t.Context(), hard, nil); !errors.Is(err, pawl.ErrMisconfigured) {
+		t.Errorf("a hard link: %v, want ErrMisconfigured", err)
+	}
+}
+
+// TestReplacedFile: a file deleted or replaced under an open store confirms
+// nothing more; what would be written would be lost [A3, A6].
+func TestReplacedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s := open(t, path, nil)
+	refuses := func(what string) {
+		t.Helper()
+		_, err := s.Admit(t.Context(), presented(s, what, pawl.NewOperationID(), justNow()))
+		if !errors.Is(err, pawl.ErrNotConfirmed) {
+			t.Errorf("%s: %v, want ErrNotConfirmed", what, err)
+		}
+		if _, err := s.RaiseEpoch(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+			t.Errorf("%s, another call: %v, want ErrUnavailable", what, err)
+		}
+	}
+	moved := path + ".moved"
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	refuses("moved away")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses("replaced")
+	if err := os.Rename(moved, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Admit(t.Context(), presented(s, "back", pawl.NewOperationID(), justNow())); err != nil {
+		t.Errorf("back in its place: %v", err)
+	}
+}
+
+// TestCase_CA24_Pinned: another file than the pinned store, another realm, and a
+// new file where a store is pinned, refuse to open [A1].
+func TestCase_CA24_Pinned(t *testing.T) {
+	dir := t.TempDir()
+	one := open(t, filepath.Join(dir, "one.db"), &sqlitestore.Options{Realm: "here"})
+	two := open(t, filepath.Join(dir, "two.db"), nil)
+	if want := "sqlite:" + two.ID(); two.Realm() != want {
+		t.Errorf("a realm nobody named is %q, want %q", two.Realm(), want)
+	}
+	for name, c := range map[string]struct {
+		path string
+		o    sqlitestore.Options
+		ok   bool
+	}{
+		"the pinned store":        {one.Path(), sqlitestore.Options{StoreID: one.ID(), Realm: "here"}, true},
+		"nothing said":            {one.Path(), sqlitestore.Options{}, true},
+		"another store":           {two.Path(), sqlitestore.Options{StoreID: one.ID()}, false},
+		"another realm":           {two.Path(), sqlitestore.Options{Realm: "here"}, false},
+		"no store yet and pinned": {filepath.Join(dir, "three.db"), sqlitestore.Options{StoreID: one.ID()}, false},
+	} {
+		s, err := sqlitestore.Open(t.Context(), c.path, &c.o)
+		if c.ok != (err == nil) || (err != nil && !errors.Is(err, pawl.ErrMisconfigured)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
+	a := presented(one, "g", pawl.NewOperationID(), justNow())
+	if _, err := two.Admit(t.Context(), a); !errors.Is(err, pawl.ErrRefused) || pawl.ReasonOf(err) != pawl.ReasonRealm {
+		t.Errorf("a grant for another realm: %v", err)
+	}
+}
+
+// A schema of a later program is left alone.
+func TestNewerSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	open(t, path, nil).Close()
+	execute(t, path, "INSERT INTO pawl_migrations (version_id, is_applied) VALUES (2, 1)")
+	if _, err := sqlitestore.Open(t.Context(), path, nil); !errors.Is(err, pawl.ErrMisconfigured) {
+		t.Errorf("a newer schema: %v, want ErrMisconfigured", err)
+	}
+}
+
+func execute(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(2000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// An operator replaces the policy in the store deliberately; who has another one
+// then refuses to open [A11]. What grants rest on is never shortened.
+func TestAdoptPolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	open(t, path, nil).Close()
+	longer, shorter := pawl.DefaultTimings(), pawl.DefaultTimings()
+	longer.MaxGrantLifetime *= 2
+	longer.Leeways["v2"] = time.Minute
+	shorter.MaxGrantLifetime /= 2
+	try := func(ts pawl.Timings, adopt bool) error {
+		s, err := sqlitestore.Open(t.Context(), path, &sqlitestore.Options{Timings: &ts, AdoptPolicy: adopt})
+		if err != nil {
+			return err
+		}
+		f, err := s.Check(t.Context())
+		if diff := cmp.Diff(ts.Policy(), f.Policy); diff != "" {
+			t.Errorf("the policy in force (-want +got):\n%s", diff)
+		}
+		return errors.Join(err, s.Close())
+	}
+	for _, step := range []struct {
+		what  string
+		ts    pawl.Timings
+		adopt bool
+		want  error
+	}{
+		{"a longer lifetime, not adopted", longer, false, pawl.ErrMisconfigured},
+		{"a longer lifetime, adopted", longer, true, nil},
+		{"the former one", pawl.DefaultTimings(), false, pawl.ErrMisconfigured},
+		{"a shorter lifetime, adopted", shorter, true, pawl.ErrMisconfigured},
+		{"the adopted one", longer, false, nil},
+	} {
+		if err := try(step.ts, step.adopt); !errors.Is(err, step.want) || (err == nil) != (step.want == nil) {
+			t.Errorf("%s: %v, want %v", step.what, err, step.want)
+		}
+	}
+}
+
+// A running instance decides by the policy that another one changed [A11].
+func TestPolicyOfOthersIsSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s := open(t, path, nil)
+	more := pawl.DefaultTimings()
+	more.Leeways["v2"] = time.Minute
+	a := presented(s, "g", pawl.NewOperationID(), justNow())
+	a.Grant.LeewayPolicy = "v2"
+	if _, err := s.Admit(t.Context(), a); pawl.ReasonOf(err) != pawl.ReasonLeewayUnknown {
+		t.Errorf("a policy nobody has: %v", err)
+	}
+	open(t, path, &sqlitestore.Options{Timings: &more})
+	if _, err := s.Admit(t.Context(), a); err != nil {
+		t.Errorf("a policy that another instance brought: %v", err)
+	}
+}
+
+// The report names the facts that the promise rests on [A1].
+func TestCheck(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "pawl.db"), nil)
+	f, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Err(); err != nil || f.Scope != pawl.ScopeHost || f.PurgeHeld != "" || !strings.HasPrefix(f.Engine, "sqlite 3.") {
+		t.Errorf("%v: scope %v, purge held %q, engine %q", err, f.Scope, f.PurgeHeld, f.Engine)
+	}
+	names := map[string]bool{}
+	for _, c := range f.Checks {
+		names[c.Name] = true
+		if !c.OK {
+			t.Logf("%s: %s (%s)", c.Name, c.Value, c.Fix)
+		}
+	}
+	for _, name := range []string{
+		"engine version", "journal mode", "synchronous", "foreign keys", "file system", "free space", "purge", "clock", "integrity",
+	} {
+		if !names[name] {
+			t.Errorf("no fact %q", name)
+		}
+	}
+	t.Log(f.Promise())
+}
+
+// Malformed options are refused before any file is touched.
+func TestOptions(t *testing.T) {
+	broken := pawl.DefaultTimings()
+	broken.PurgeMargin = 0
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		o    sqlitestore.Options
+		want error
+	}{
+		"timings":   {sqlitestore.Options{Timings: &broken}, pawl.ErrMisconfigured}, // [T1]
+		"realm":     {sqlitestore.Options{Realm: "a\x00b"}, pawl.ErrInvalid},
+		"store id":  {sqlitestore.Options{StoreID: strings.Repeat("x", 256)}, pawl.ErrInvalid},
+		"TxTimeout": {sqlitestore.Options{TxTimeout: -1}, pawl.ErrInvalid},
+	} {
+		if _, err := sqlitestore.Open(t.Context(), filepath.Join(dir, "pawl.db"), &c.o); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("files were made: %v %v", left, err)
+	}
+}
