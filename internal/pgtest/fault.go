@@ -55,7 +55,8 @@ const (
 	// CutBefore cuts the connection; the server never sees the statement.
 	CutBefore Action = iota + 1
 	// CutAfter lets the server have the request and cuts the connection without an answer, and without knowing whether
-	// there would have been one.
+	// there would have been one. A client such as pgx then asks the server to cancel, and sometimes it is in time: what
+	// became of the statement is open.
 	CutAfter
 	// LoseAnswer waits until the server has answered and cuts the connection instead of passing the answer on: what
 	// the statement committed is committed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
@@ -31,24 +32,31 @@ func newBench(t *testing.T) bench {
 
 const spend = "INSERT INTO spent VALUES ($1)"
 
-// others are the sessions of the bench but for the direct one.
+// others counts the sessions of the bench, but for the direct one, for which a condition holds.
 const others = `
-SELECT EXISTS (SELECT FROM pg_stat_activity
-                WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND `
 
 // await waits until another session is as the condition says.
 func (b bench) await(t *testing.T, condition string) {
 	t.Helper()
-	for !query[bool](t, b.direct, others+" AND "+condition+")") {
-	}
+	b.poll(t, others+condition, func(sessions int) bool { return sessions > 0 })
 }
 
 // settled waits until there is no other session, and says whether a row is there.
 func (b bench) settled(t *testing.T, n int) bool {
 	t.Helper()
-	for query[bool](t, b.direct, others+")") {
-	}
+	b.poll(t, others+"true", func(sessions int) bool { return sessions == 0 })
 	return query[bool](t, b.direct, "SELECT EXISTS (SELECT FROM spent WHERE n = $1)", n)
+}
+
+func (b bench) poll(t *testing.T, sql string, enough func(sessions int) bool) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !enough(query[int](t, b.direct, sql)) {
+		<-ticker.C
+	}
 }
 
 func TestProxyPassesWhatMeetsNoFault(t *testing.T) {
@@ -144,10 +152,17 @@ func TestProxyCutsBetweenStatementsOfOneBatch(t *testing.T) {
 
 func TestProxyCutsAfterTheServerHasIt(t *testing.T) {
 	b := newBench(t)
-	conn := open(t, b.dsn)
-	cut := b.proxy.Inject(pgtest.Fault{Match: pgtest.Containing(spend), Action: pgtest.CutAfter, Delay: time.Millisecond})
-	if _, err := conn.Exec(t.Context(), spend, 1); err == nil {
-		t.Error("a statement that was cut succeeded")
+	client, err := open(t, b.dsn).PgConn().Hijack() // pgx itself would ask the server to cancel
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := b.proxy.Inject(pgtest.Fault{Match: pgtest.Containing("INSERT"), Action: pgtest.CutAfter, Delay: time.Millisecond})
+	client.Frontend.Send(&pgproto3.Query{String: "INSERT INTO spent VALUES (1)"})
+	if err := client.Frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if message, err := client.Frontend.Receive(); err == nil {
+		t.Errorf("got %T after the cut", message)
 	}
 	cut.Await(t)
 	if !b.settled(t, 1) {
@@ -238,8 +253,11 @@ func TestProxyPassesARequestToCancel(t *testing.T) {
 // A client that is gone before the answer does not change what the fault is about: the server has the statement.
 func TestProxyOutlivesItsClient(t *testing.T) {
 	b := newBench(t)
-	conn := open(t, b.dsn)
-	lost := b.proxy.Inject(pgtest.Fault{Match: pgtest.Containing("INSERT INTO spent"), Action: pgtest.LoseAnswer})
+	client, err := open(t, b.dsn).PgConn().Hijack() // pgx itself would ask the server to cancel
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := b.proxy.Inject(pgtest.Fault{Match: pgtest.Containing("INSERT"), Action: pgtest.LoseAnswer})
 	lock, err := b.direct.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -247,16 +265,14 @@ func TestProxyOutlivesItsClient(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), "LOCK TABLE spent"); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := conn.Exec(t.Context(), "INSERT INTO spent VALUES (1)")
-		done <- err
-	}()
-	b.await(t, "wait_event_type = 'Lock'")
-	if err := conn.PgConn().Conn().Close(); err != nil {
+	client.Frontend.Send(&pgproto3.Query{String: "INSERT INTO spent VALUES (1)"})
+	if err := client.Frontend.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	<-done
+	b.await(t, "wait_event_type = 'Lock'")
+	if err := client.Conn.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := lock.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
