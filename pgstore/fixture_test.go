@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // tables is one schema on a server, and what the tests do to it behind the
@@ -240,4 +242,32 @@ func wantErr(t *testing.T, what string, err error, class pawl.Class, reason pawl
 	if !errors.Is(err, class) || (reason != "" && pawl.ReasonOf(err) != reason) {
 		t.Errorf("%s: %v, want %v (%s)", what, err, class, reason)
 	}
+}
+
+// eachVersion runs a test on the shared server of every supported version, each
+// in a database of its own.
+func eachVersion(t *testing.T, f func(t *testing.T, v pgtest.Version, dsn string)) {
+	t.Helper()
+	for _, v := range pgtest.Versions(t) {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			f(t, v, pgtest.Shared(t, v).Database(t))
+		})
+	}
+}
+
+// as is the connection string with another role.
+func as(t *testing.T, dsn, role string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	return u.String()
+}
+
+// withSetting adds a start-up setting to a connection string.
+func withSetting(dsn, name, value string) string {
+	return dsn + "&" + name + "=" + url.QueryEscape(value)
 }

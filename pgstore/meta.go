@@ -195,11 +195,19 @@ func (s *Store) nextPolicy(stored agreed) (agreed, error) {
 	return agreed{merged, stored.Replicated}, nil
 }
 
+// readSecret reads the key of owner tokens. A role that may not gets one of its
+// own, under which every owner is a stranger: enough for a process that only
+// purges or issues [O1].
 func (s *Store) readSecret(ctx context.Context, conn *pgx.Conn) error {
 	var key []byte
 	err := pgxSession{conn}.run(ctx, step{sql: s.sql[stmtGetSecret], each: func(scan scanner) error { return scan(&key) }})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeNoRight {
+		s.secret = pawl.NewTokenSecret()
+		s.log.WarnContext(ctx, "the role may not read the key of owner tokens: this instance knows no owner", "store", s.id)
+		return nil
+	}
 	if err != nil {
-		return wanting(err, "to read the key of owner tokens", "see docs/stores/postgres.md for the roles")
+		return err
 	}
 	if len(key) != pawl.TokenSecretSize {
 		return misconfigured("the store has no key of owner tokens")
@@ -208,9 +216,12 @@ func (s *Store) readSecret(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// codeNoRight is the SQLSTATE of insufficient_privilege.
+const codeNoRight = "42501"
+
 // wanting explains a missing right.
 func wanting(err error, what, fix string) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == codeNoRight {
 		return misconfigured("the role has no right %s: %s", what, fix)
 	}
 	return err

@@ -251,3 +251,18 @@ func (s *Store) knownSchema(ctx context.Context, conn *pgx.Conn) error {
 	}
 	return nil
 }
+
+//go:embed roles.sql
+var rolesFile string
+
+// RolesSQL makes the roles of the least rights, as plain SQL for the owner of a
+// schema: one each to read, admit, recover, issue, purge and keep. The names are
+// the file's; a cluster with several stores must change them.
+func RolesSQL(schema string) (string, error) {
+	s, err := (&Options{Schema: schema}).resolve()
+	if err != nil {
+		return "", err
+	}
+	text := strings.ReplaceAll(rolesFile, "SCHEMA "+defaultSchema, "SCHEMA "+quoted(s.Schema))
+	return inSchema(text, s.Schema), nil
+}

@@ -33,8 +33,10 @@ func (s *settings) pins(v server, p purpose) map[string]string {
 		"TimeZone":                      "UTC",
 		"DateStyle":                     "ISO",
 		"jit":                           "off",
-		// A plan that was made while a table was empty would scan it when it is large.
-		"plan_cache_mode": "force_custom_plan",
+		// Planning again each time costs more than the rest of an admission. A plan that is kept must not have
+		// been made to scan a table because that was empty at the time.
+		"plan_cache_mode": "force_generic_plan",
+		"enable_seqscan":  "off",
 	}
 	bound, statement := callLimit, callLimit
 	if p == forAdmissions {

@@ -8,7 +8,7 @@
 WITH store AS (
     SELECT m.issued_not_before, m.max_grant_lifetime, m.issue_skew
       FROM pawl.meta AS m
-     WHERE m.store_id = $16::uuid                         -- [A1] this store and no other
+     WHERE m.only_row AND m.store_id = $16::uuid          -- [A1] this store and no other
        -- session: begin
        AND NOT pg_is_in_recovery()                        -- [A1] the primary, which all instances share
        AND current_setting('transaction_isolation') = 'read committed'       -- [A11] a loser gets zero rows, not an error

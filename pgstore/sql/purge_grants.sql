@@ -12,8 +12,7 @@ WITH gone AS (
               AND NOT EXISTS (SELECT FROM pawl.claims AS c
                                WHERE c.issuer = d.issuer AND c.namespace = d.namespace AND c.grant_id = d.grant_id)
             ORDER BY d.expires_at
-            LIMIT $1::bigint
-              FOR UPDATE OF d SKIP LOCKED))
+            LIMIT $1::bigint))
     RETURNING 1
 )
 SELECT count(*) FROM gone

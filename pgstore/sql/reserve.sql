@@ -6,7 +6,7 @@
 WITH born AS MATERIALIZED (
     SELECT clock_timestamp() AS at
       FROM pawl.meta AS m
-     WHERE m.store_id = $13::uuid                         -- [A1] this store and no other
+     WHERE m.only_row AND m.store_id = $13::uuid          -- [A1] this store and no other
        -- session: begin
        AND NOT pg_is_in_recovery()                        -- [A1] the primary, which all instances share
        AND current_setting('transaction_isolation') = 'read committed'       -- [A11] a loser gets zero rows, not an error
