@@ -2,6 +2,10 @@ package jwtgrant
 
 import (
 	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -186,7 +190,7 @@ func (k SigningKey) sign(typ string, payload []byte, embedded *jose.JSONWebKey) 
 		options = options.WithHeader("kid", k.public.id)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{
-		Algorithm: jose.SignatureAlgorithm(k.Algorithm()), Key: cryptosigner.Opaque(k.signer),
+		Algorithm: jose.SignatureAlgorithm(k.Algorithm()), Key: salted{OpaqueSigner: cryptosigner.Opaque(k.signer), signer: k.signer},
 	}, options)
 	if err != nil {
 		return "", misconfigured("the signing key cannot be used")
@@ -200,4 +204,20 @@ func (k SigningKey) sign(typ string, payload []byte, embedded *jose.JSONWebKey) 
 		return "", misconfigured("the signed token cannot be written")
 	}
 	return compact, nil
+}
+
+// salted signs PS256 with a salt of the digest's size, as RFC 7518 wants it and as
+// others check it; the library alone would take the longest salt that fits.
+type salted struct {
+	jose.OpaqueSigner
+	signer crypto.Signer
+}
+
+// SignPayload implements jose.OpaqueSigner.
+func (s salted) SignPayload(payload []byte, a jose.SignatureAlgorithm) ([]byte, error) {
+	if a != jose.PS256 {
+		return s.OpaqueSigner.SignPayload(payload, a)
+	}
+	digest := sha256.Sum256(payload)
+	return s.signer.Sign(rand.Reader, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})
 }
