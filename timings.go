@@ -122,6 +122,15 @@ type Inequality struct {
 	Left  time.Duration
 	Op    string // "<", "<=", ">" or ">="
 	Right time.Duration
+	Count bool // the values are numbers, not durations
+}
+
+// Values are both values with the relation between them.
+func (q Inequality) Values() string {
+	if q.Count {
+		return fmt.Sprintf("%d %s %d", q.Left, q.Op, q.Right)
+	}
+	return fmt.Sprintf("%v %s %v", q.Left, q.Op, q.Right)
 }
 
 // Holds reports whether the rule holds.
@@ -141,7 +150,7 @@ func (q Inequality) Holds() bool {
 
 // String names the rule and both values.
 func (q Inequality) String() string {
-	s := fmt.Sprintf("%s: %v %s %v", q.Rule, q.Left, q.Op, q.Right)
+	s := q.Rule + ": " + q.Values()
 	if q.Kind != "" {
 		s = "kind " + q.Kind + ": " + s
 	}
@@ -152,25 +161,25 @@ func (q Inequality) String() string {
 // present values, those that hold included.
 func (t Timings) Inequalities() []Inequality {
 	rules := []Inequality{
-		{"StoreCallTimeout > 0", "", t.StoreCallTimeout, ">", 0},
-		{"LeaseMargin > 0", "", t.LeaseMargin, ">", 0},
-		{"RecoveryInterval > 0", "", t.RecoveryInterval, ">", 0},
-		{"AdmissionBound > 0", "", t.AdmissionBound, ">", 0},
-		{"ReplicationWaitBound >= 0", "", t.ReplicationWaitBound, ">=", 0},
-		{"ClockStepBound >= 0", "", t.ClockStepBound, ">=", 0},
+		{Rule: "StoreCallTimeout > 0", Kind: "", Left: t.StoreCallTimeout, Op: ">", Right: 0},
+		{Rule: "LeaseMargin > 0", Kind: "", Left: t.LeaseMargin, Op: ">", Right: 0},
+		{Rule: "RecoveryInterval > 0", Kind: "", Left: t.RecoveryInterval, Op: ">", Right: 0},
+		{Rule: "AdmissionBound > 0", Kind: "", Left: t.AdmissionBound, Op: ">", Right: 0},
+		{Rule: "ReplicationWaitBound >= 0", Kind: "", Left: t.ReplicationWaitBound, Op: ">=", Right: 0},
+		{Rule: "ClockStepBound >= 0", Kind: "", Left: t.ClockStepBound, Op: ">=", Right: 0},
 		{
-			"PurgeMargin > AdmissionBound + ReplicationWaitBound + ClockStepBound", "",
-			t.PurgeMargin, ">", t.AdmissionBound + t.ReplicationWaitBound + t.ClockStepBound,
+			Rule: "PurgeMargin > AdmissionBound + ReplicationWaitBound + ClockStepBound", Kind: "",
+			Left: t.PurgeMargin, Op: ">", Right: t.AdmissionBound + t.ReplicationWaitBound + t.ClockStepBound,
 		},
-		{"MaxGrantLifetime > 0", "", t.MaxGrantLifetime, ">", 0},
-		{"IssueSkew >= 0", "", t.IssueSkew, ">=", 0},
-		{"RetainAttempts > 0", "", t.RetainAttempts, ">", 0},
-		{"RetainResults > 0", "", t.RetainResults, ">", 0},
-		{"KeyLifetime > 0", "", t.KeyLifetime, ">", 0},
-		{"RetainOperations >= KeyLifetime", "", t.RetainOperations, ">=", t.KeyLifetime},
+		{Rule: "MaxGrantLifetime > 0", Kind: "", Left: t.MaxGrantLifetime, Op: ">", Right: 0},
+		{Rule: "IssueSkew >= 0", Kind: "", Left: t.IssueSkew, Op: ">=", Right: 0},
+		{Rule: "RetainAttempts > 0", Kind: "", Left: t.RetainAttempts, Op: ">", Right: 0},
+		{Rule: "RetainResults > 0", Kind: "", Left: t.RetainResults, Op: ">", Right: 0},
+		{Rule: "KeyLifetime > 0", Kind: "", Left: t.KeyLifetime, Op: ">", Right: 0},
+		{Rule: "RetainOperations >= KeyLifetime", Kind: "", Left: t.RetainOperations, Op: ">=", Right: t.KeyLifetime},
 	}
 	for _, v := range slices.Sorted(maps.Keys(t.Leeways)) {
-		rules = append(rules, Inequality{"AdmissionLeeway >= 0", leewayName(v), t.Leeways[v], ">=", 0})
+		rules = append(rules, Inequality{Rule: "AdmissionLeeway >= 0", Kind: leewayName(v), Left: t.Leeways[v], Op: ">=", Right: 0})
 	}
 	rules = append(rules, t.kindRules("default", t.Default)...)
 	for _, k := range slices.Sorted(maps.Keys(t.Kinds)) {
@@ -189,29 +198,29 @@ func leewayName(version string) string {
 func (t Timings) kindRules(kind string, k KindTimings) []Inequality {
 	lease := t.ReplicationWaitBound + 2*t.StoreCallTimeout + k.EffectTimeout + t.LeaseMargin
 	rules := []Inequality{
-		{"EffectTimeout > 0", kind, k.EffectTimeout, ">", 0},
-		{"FindTimeout > 0", kind, k.FindTimeout, ">", 0},
-		{"EffectTimeout < ExecutionLease - LeaseMargin", kind, k.EffectTimeout, "<", k.ExecutionLease - t.LeaseMargin},
+		{Rule: "EffectTimeout > 0", Kind: kind, Left: k.EffectTimeout, Op: ">", Right: 0},
+		{Rule: "FindTimeout > 0", Kind: kind, Left: k.FindTimeout, Op: ">", Right: 0},
+		{Rule: "EffectTimeout < ExecutionLease - LeaseMargin", Kind: kind, Left: k.EffectTimeout, Op: "<", Right: k.ExecutionLease - t.LeaseMargin},
 		{
-			"ExecutionLease >= ReplicationWaitBound + 2 x StoreCallTimeout + EffectTimeout + LeaseMargin", kind,
-			k.ExecutionLease, ">=", lease,
+			Rule: "ExecutionLease >= ReplicationWaitBound + 2 x StoreCallTimeout + EffectTimeout + LeaseMargin", Kind: kind,
+			Left: k.ExecutionLease, Op: ">=", Right: lease,
 		},
 		{
-			"RecoveryLease >= ReplicationWaitBound + 2 x StoreCallTimeout + FindTimeout + EffectTimeout + LeaseMargin", kind,
-			k.RecoveryLease, ">=", lease + k.FindTimeout,
+			Rule: "RecoveryLease >= ReplicationWaitBound + 2 x StoreCallTimeout + FindTimeout + EffectTimeout + LeaseMargin", Kind: kind,
+			Left: k.RecoveryLease, Op: ">=", Right: lease + k.FindTimeout,
 		},
 		{
-			"SubmissionWindow > ExecutionLease + RecoveryInterval + RecoveryLease", kind,
-			k.SubmissionWindow, ">", k.ExecutionLease + t.RecoveryInterval + k.RecoveryLease,
+			Rule: "SubmissionWindow > ExecutionLease + RecoveryInterval + RecoveryLease", Kind: kind,
+			Left: k.SubmissionWindow, Op: ">", Right: k.ExecutionLease + t.RecoveryInterval + k.RecoveryLease,
 		},
-		{"MaxTakeovers > 0", kind, time.Duration(k.MaxTakeovers), ">", 0},
-		{"BackoffBase > 0", kind, k.BackoffBase, ">", 0},
-		{"BackoffCap >= BackoffBase", kind, k.BackoffCap, ">=", k.BackoffBase},
+		{Rule: "MaxTakeovers > 0", Kind: kind, Left: time.Duration(k.MaxTakeovers), Op: ">", Count: true},
+		{Rule: "BackoffBase > 0", Kind: kind, Left: k.BackoffBase, Op: ">", Right: 0},
+		{Rule: "BackoffCap >= BackoffBase", Kind: kind, Left: k.BackoffCap, Op: ">=", Right: k.BackoffBase},
 	}
 	if p := k.Provider; p.KeyRetention > 0 {
 		rules = append(rules, Inequality{
-			"SubmissionWindow <= KeyRetention - LeaseMargin - ClockDifference", kind,
-			k.SubmissionWindow, "<=", p.KeyRetention - t.LeaseMargin - p.ClockDifference,
+			Rule: "SubmissionWindow <= KeyRetention - LeaseMargin - ClockDifference", Kind: kind,
+			Left: k.SubmissionWindow, Op: "<=", Right: p.KeyRetention - t.LeaseMargin - p.ClockDifference,
 		})
 	}
 	return rules

@@ -72,7 +72,7 @@ func breaches() []breach {
 			"SubmissionWindow > ExecutionLease + RecoveryInterval + RecoveryLease", "1m16s > 1m16s",
 			func(_ *pawl.Timings, k *pawl.KindTimings) { k.SubmissionWindow = 76 * time.Second }, nil,
 		},
-		{"MaxTakeovers > 0", "0s > 0s", func(_ *pawl.Timings, k *pawl.KindTimings) { k.MaxTakeovers = 0 }, nil},
+		{"MaxTakeovers > 0", "0 > 0", func(_ *pawl.Timings, k *pawl.KindTimings) { k.MaxTakeovers = 0 }, nil},
 		{"BackoffBase > 0", "0s > 0s", func(_ *pawl.Timings, k *pawl.KindTimings) { k.BackoffBase = 0 }, nil},
 		{
 			"BackoffCap >= BackoffBase", "999.999999ms >= 1s",

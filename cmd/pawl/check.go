@@ -97,7 +97,7 @@ func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequal
 		if !q.Holds() {
 			holds = "BROKEN"
 		}
-		rows = append(rows, []string{holds, q.Kind, q.Rule, fmt.Sprintf("%v %s %v", q.Left, q.Op, q.Right)})
+		rows = append(rows, []string{holds, q.Kind, q.Rule, q.Values()})
 	}
 	_, _ = fmt.Fprintln(env.out)
 	return writeTable(env.out, []string{"", "KIND", "TIMING RULE", "VALUES"}, rows)
