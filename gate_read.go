@@ -107,7 +107,7 @@ func (g *Gate) Revoke(ctx context.Context, r RevokeRequest) (RevocationState, Gr
 		return "", GrantKey{}, invalid(ReasonMalformed, "a revocation names a grant by its token or by its key")
 	}
 	if r.Token != "" {
-		grant, err := g.verify(ctx, r.Token, ErrUnavailable)
+		grant, err := g.proveIssue(ctx, r.Token)
 		if err != nil {
 			return "", GrantKey{}, err
 		}

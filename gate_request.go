@@ -154,7 +154,21 @@ func (g *Gate) verify(ctx context.Context, token string, lost Class) (Grant, err
 	if g.verifier == nil {
 		return Grant{}, refused(ReasonIssuerUnknown)
 	}
-	grant, err := g.verifier.Verify(ctx, token)
+	return verified(ctx, g.verifier.Verify, token, lost)
+}
+
+// proveIssue verifies a token for its revocation alone: whoever revokes a grant
+// that is bound to its holder's key does not hold that key [R2].
+func (g *Gate) proveIssue(ctx context.Context, token string) (Grant, error) {
+	prover, ok := g.verifier.(IssuanceVerifier)
+	if !ok {
+		return g.verify(ctx, token, ErrUnavailable)
+	}
+	return verified(ctx, prover.VerifyIssuance, token, ErrUnavailable)
+}
+
+func verified(ctx context.Context, verify func(context.Context, string) (Grant, error), token string, lost Class) (Grant, error) {
+	grant, err := verify(ctx, token)
 	if err != nil && (errors.Is(err, ErrUnavailable) || stopped(err)) {
 		return Grant{}, &Error{Class: lost, Reason: ReasonUnreachable, Note: "the grant could not be verified now", Cause: plain(err)}
 	}

@@ -115,3 +115,11 @@ func (g Grant) PermitsCaller(c Caller) error {
 type Verifier interface {
 	Verify(ctx context.Context, token string) (Grant, error)
 }
+
+// IssuanceVerifier is a Verifier that can prove the issue of a grant alone:
+// as Verify, without the possession that a bound grant needs for its use. What
+// it returns permits nothing but a revocation [R2], and a gate asks it for
+// nothing else.
+type IssuanceVerifier interface {
+	VerifyIssuance(ctx context.Context, token string) (Grant, error)
+}

@@ -197,7 +197,7 @@ func TestCase_CA25_RepeatedIssue(t *testing.T) {
 	b.wantNothing(t, request(tokens[1]), refused, pawl.ReasonUsed)
 }
 
-// TestCase_CC3_RevokingWithoutProof has tokens that prove no issue here.
+// TestCase_CC3_RevokingWithoutProof has tokens that prove no issue here [R2].
 func TestCase_CC3_RevokingWithoutProof(t *testing.T) {
 	k := newKey(t, jwtgrant.EdDSA)
 	b := newBoundary(t, trusting(t, k.Public()), nil, noon())

@@ -45,7 +45,10 @@ type BoundVerifier interface {
 	VerifyWithProof(ctx context.Context, token string, p Proof) (pawl.Grant, error)
 }
 
-var _ BoundVerifier = (*Verifier)(nil)
+var (
+	_ BoundVerifier         = (*Verifier)(nil)
+	_ pawl.IssuanceVerifier = (*Verifier)(nil)
+)
 
 // VerifyWithProof implements [BoundVerifier]. The proof must be signed by the
 // very key that the token names, for this token, method and URL, and be fresh.
@@ -68,10 +71,8 @@ func (v *Verifier) VerifyWithProof(ctx context.Context, token string, p Proof) (
 	return grant, nil
 }
 
-// VerifyIssuance is Verify without possession: it proves that the issuer made
-// the grant, which is what a revocation needs [R2], for whoever revokes does not
-// hold the holder's key. It permits nothing; never admit what it returns. Errors
-// as Verify.
+// VerifyIssuance implements pawl.IssuanceVerifier: it is Verify without the proof
+// of possession. It permits nothing but a revocation [R2]. Errors as Verify.
 func (v *Verifier) VerifyIssuance(ctx context.Context, token string) (pawl.Grant, error) {
 	grant, _, err := v.verify(ctx, token)
 	return grant, err

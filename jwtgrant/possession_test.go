@@ -194,6 +194,31 @@ func TestBoundGrantThroughAGate(t *testing.T) {
 	}
 }
 
+// TestBoundGrantIsRevokedByItsToken has somebody revoke who does not hold the
+// holder's key [R2].
+func TestBoundGrantIsRevokedByItsToken(t *testing.T) {
+	k, holder := newKey(t, jwtgrant.EdDSA), newKey(t, jwtgrant.ES256)
+	b := newBoundary(t, atNoon(t, k.Public()), nil, noon())
+	g := credit(t)
+	g.LeewayPolicy, g.NotBefore = "", time.Time{}
+	token, err := newIssuer(t, k, nil).SignBound(g, holder.Public().Thumbprint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, key, err := b.gate.Revoke(t.Context(), pawl.RevokeRequest{Token: token, By: "operator", Reason: "stolen"})
+	if err != nil || state != pawl.Revoked || key != g.Key {
+		t.Errorf("got %q of %v, error %v, want revoked", state, key, err)
+	}
+	proof, err := holder.Prove(token, method, called, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := jwtgrant.ContextWithProof(t.Context(), jwtgrant.Proof{JWT: proof, Method: method, URL: called})
+	if _, err := b.gate.Admit(ctx, request(token)); pawl.ReasonOf(err) != pawl.ReasonRevoked {
+		t.Errorf("the holder, afterwards: %v", err)
+	}
+}
+
 func TestProveNeedsAnAddress(t *testing.T) {
 	for _, address := range []string{"", "/v1", "ftp://x/", "https://user@x/", "mailto:x"} {
 		if proof, err := newKey(t, jwtgrant.EdDSA).Prove("t", method, address, noon()); !errors.Is(err, pawl.ErrInvalid) || proof != "" {
