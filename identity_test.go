@@ -196,9 +196,16 @@ func TestCase_CA21_ForgedTokens(t *testing.T) {
 func TestCase_CB1_DistinctKeys(t *testing.T) {
 	keys := map[pawl.GrantKey]bool{}
 	for _, k := range []pawl.GrantKey{
-		{Issuer: "ab", ID: "c"}, {Issuer: "a", ID: "bc"}, {Issuer: "a", Namespace: "b", ID: "c"}, {Issuer: "ab ", ID: "c"},
-		{Issuer: "AB", ID: "c"}, {Issuer: "ab", ID: "c "}, {Issuer: "a/b", ID: "c"}, {Issuer: "a", ID: "b/c"},
-		{Issuer: "caf\u00e9", ID: "c"}, {Issuer: "cafe\u0301", ID: "c"},
+		{Issuer: "ab", ID: "c"},
+		{Issuer: "a", ID: "bc"},
+		{Issuer: "a", Namespace: "b", ID: "c"},
+		{Issuer: "ab ", ID: "c"},
+		{Issuer: "AB", ID: "c"},
+		{Issuer: "ab", ID: "c "},
+		{Issuer: "a/b", ID: "c"},
+		{Issuer: "a", ID: "b/c"},
+		{Issuer: "caf\u00e9", ID: "c"},
+		{Issuer: "cafe\u0301", ID: "c"},
 	} {
 		if err := k.Validate(); err != nil {
 			t.Errorf("%q: %v", k, err)
