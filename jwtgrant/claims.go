@@ -70,8 +70,12 @@ func (m members) grant() (g pawl.Grant, err error) {
 		required bool
 		into     *string
 	}{
-		{"iss", true, &g.Key.Issuer}, {"sub", true, &g.Subject}, {"jti", true, &g.Key.ID},
-		{"tenant", false, &g.Tenant}, {"authority", false, &g.Authority}, {"leeway_policy", false, &g.LeewayPolicy},
+		{"iss", true, &g.Key.Issuer},
+		{"sub", true, &g.Subject},
+		{"jti", true, &g.Key.ID},
+		{"tenant", false, &g.Tenant},
+		{"authority", false, &g.Authority},
+		{"leeway_policy", false, &g.LeewayPolicy},
 	}
 	for _, t := range texts {
 		if *t.into, err = m.id(t.name, t.required); err != nil {
