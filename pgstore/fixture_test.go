@@ -60,9 +60,12 @@ func (tb *tables) exec(ctx context.Context, sql string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, strings.ReplaceAll(sql, "@@", tb.schema), args...)
+	_, err = conn.Exec(ctx, tb.named(sql), args...)
 	return errors.Join(err, conn.Close(ctx))
 }
+
+// named puts the schema's name where a statement says @@.
+func (tb *tables) named(sql string) string { return strings.ReplaceAll(sql, "@@", tb.schema) }
 
 func (tb *tables) mustExec(t *testing.T, sql string, args ...any) {
 	t.Helper()
@@ -79,7 +82,7 @@ func (tb *tables) count(t *testing.T, sql string, args ...any) (n int) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), strings.ReplaceAll(sql, "@@", tb.schema), args...).Scan(&n); err != nil {
+	if err := conn.QueryRow(t.Context(), tb.named(sql), args...).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -30,8 +30,13 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if err != nil {
 		return pawl.PurgeReport{}, err
 	}
+	return s.purge(ctx, b.Limit, held)
+}
+
+// purge deletes one batch; held keeps refusal records from it.
+func (s *Store) purge(ctx context.Context, limit int, held string) (pawl.PurgeReport, error) {
 	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (pawl.PurgeReport, error) {
-		p := purge{s: s, on: on, left: b.Limit, report: pawl.PurgeReport{Held: held}}
+		p := purge{s: s, on: on, left: limit, report: pawl.PurgeReport{Held: held}}
 		return p.run(ctx)
 	})
 }
