@@ -104,17 +104,25 @@ func (tb *tables) texts() (statements, error) {
 		return texts, err
 	}
 	for name, text := range texts {
-		for _, f := range []string{"statement_timestamp()", "clock_timestamp()"} {
-			text = strings.ReplaceAll(text, f, tb.schema+"."+f)
-		}
-		texts[name] = text
+		texts[name] = tb.onClock(text)
 	}
 	return texts, nil
 }
 
+// onClock makes a statement read the schema's own clock, where it has one.
+func (tb *tables) onClock(text string) string {
+	if !tb.clock {
+		return text
+	}
+	for _, f := range []string{"statement_timestamp()", "clock_timestamp()"} {
+		text = strings.ReplaceAll(text, f, tb.schema+"."+f)
+	}
+	return text
+}
+
 // openWith opens an instance on the tables; edit, where not nil, changes the
 // statements first.
-func (tb *tables) openWith(ctx context.Context, o Options, dial *gate, edit func(statements)) (*Store, error) {
+func (tb *tables) openWith(ctx context.Context, o Options, dial *gate, edit func(*tables, statements)) (*Store, error) {
 	o.Schema = tb.schema
 	s, err := o.resolve()
 	if err != nil {
@@ -128,7 +136,7 @@ func (tb *tables) openWith(ctx context.Context, o Options, dial *gate, edit func
 		return nil, err
 	}
 	if edit != nil {
-		edit(texts)
+		edit(tb, texts)
 	}
 	return open(ctx, tb.dsn, s, texts)
 }

@@ -23,7 +23,7 @@ CREATE TRIGGER wait_here BEFORE INSERT ON @@.claims FOR EACH ROW EXECUTE FUNCTIO
 `
 
 // withoutBound cuts the predicate of the bound out of an admission's statement.
-func withoutBound(texts statements) {
+func withoutBound(_ *tables, texts statements) {
 	for _, name := range []statement{stmtAdmitToken, stmtAdmitStored, stmtReserve} {
 		head, rest, _ := strings.Cut(texts[name], "AND CASE WHEN current_setting('server_version_num')")
 		_, tail, _ := strings.Cut(rest, "AND m.admission_bound")
@@ -97,7 +97,7 @@ type delayed struct {
 	report pawl.PurgeReport
 }
 
-func startDelayed(t *testing.T, dsn string, edit func(statements)) *delayed {
+func startDelayed(t *testing.T, dsn string, edit func(*tables, statements)) *delayed {
 	t.Helper()
 	now := time.Now()
 	tb, err := newTables(t.Context(), dsn, &now)
@@ -227,4 +227,58 @@ func TestCase_CC7_NoBound(t *testing.T) {
 			t.Errorf("with the bound back %d refusal records were purged, held %q; want 1", r.Refusals, r.Held)
 		}
 	})
+}
+
+// TestArchivedOperation: an operation may be deleted long before its grant is
+// over. Its claim stays, and refuses alone, without the second barrier that the
+// record was [P3]. With the claim gone, or with one that a loser may overwrite,
+// the grant is admitted again: the test can fail.
+func TestArchivedOperation(t *testing.T) {
+	dsn := pgtest.Shared(t, pgtest.Newest(t)).Database(t)
+	const conflict = "ON CONFLICT (issuer, namespace, grant_id) DO NOTHING"
+	for name, wrong := range map[string]*variant{
+		"as it is": nil,
+		"the claim goes too": {
+			name: "freed", statement: stmtDeleteOperations, cut: "DELETE FROM pawl.operations AS o",
+			put: "WITH freed AS (DELETE FROM pawl.claims AS c WHERE c.operation_id = ANY ($1::uuid[])) DELETE FROM pawl.operations AS o",
+		},
+		"a loser overwrites": {
+			name: "overwritten", statement: stmtAdmitToken, cut: conflict,
+			put: strings.Replace(conflict, "NOTHING", "UPDATE SET operation_id = excluded.operation_id", 1),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			tb, err := newTables(t.Context(), dsn, &now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ts := pawl.DefaultTimings()
+			ts.KeyLifetime, ts.RetainOperations = time.Minute, time.Minute
+			s, err := tb.openWith(t.Context(), Options{Timings: &ts}, nil, func(tb *tables, texts statements) {
+				if wrong != nil {
+					wrong.apply(t, tb, texts)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			a := admissionOf(someGrant(s.realm))
+			own := mustAdmit(t, s, a)
+			if _, err := s.Record(t.Context(), pawl.Statement{ID: a.OperationID, Token: own.Owner.Token, Outcome: pawl.Succeeded("done")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := tb.advance(t.Context(), 10*time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Purge(t.Context(), pawl.PurgeBatch{}); err != nil || r.Operations != 1 || r.Refusals != 0 {
+				t.Fatalf("a purge: %d operations, %d refusal records, %v; want 1, 0", r.Operations, r.Refusals, err)
+			}
+			got, err := s.Admit(t.Context(), admissionOf(a.Grant))
+			if again := err == nil && got.Fresh; again != (wrong != nil) {
+				t.Errorf("after its operation was deleted the grant is admitted: %t (%v)", again, err)
+			}
+		})
+	}
 }

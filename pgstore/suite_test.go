@@ -34,7 +34,7 @@ type rig struct {
 	t       *testing.T
 	version pgtest.Version
 	dsn     string
-	edit    func(statements) // of wrong variants
+	edit    func(*tables, statements) // of wrong variants
 
 	once   sync.Once
 	shared *tables
