@@ -15,10 +15,35 @@ import (
 // TestStore runs the conformance suite at its full sizes.
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Name: "memstore", Deploy: deploy, AnyStepBack: true, Sizes: storetest.FullSizes(),
-		Impossible: map[storetest.Power]string{
-			storetest.PowerPartition: "one process: there is no network between an instance and its data",
-			storetest.PowerRestart:   "one process, not durable: the data does not survive it",
+		Name: "memstore", AnyStepBack: true, Sizes: storetest.FullSizes(), Impossible: impossible(),
+		Deploy: func(_ context.Context, c storetest.Config) (*storetest.Deployment, error) {
+			clock := &manualClock{now: time.Now().Add(c.Offset)}
+			d := deployment(c, clock.read)
+			d.Advance, d.Frozen = clock.advance, true
+			return d, nil
+		},
+	})
+}
+
+func impossible() map[storetest.Power]string {
+	return map[storetest.Power]string{
+		storetest.PowerPartition: "one process: there is no network between an instance and its data",
+		storetest.PowerRestart:   "one process, not durable: the data does not survive it",
+	}
+}
+
+// TestStoreOnRunningClock runs the suite, small, on a clock that does not stand
+// still, as an engine's does not.
+func TestStoreOnRunningClock(t *testing.T) {
+	impossible := impossible()
+	impossible[storetest.PowerFrozen] = "the clock runs"
+	storetest.Run(t, storetest.Harness{
+		Name: "memstore", AnyStepBack: true, Impossible: impossible,
+		Deploy: func(ctx context.Context, c storetest.Config) (*storetest.Deployment, error) {
+			offset := &manualClock{}
+			d := deployment(c, func() time.Time { return time.Now().Add(c.Offset + offset.read().Sub(time.Time{})) })
+			d.Advance, d.Frozen = offset.advance, false
+			return d, nil
 		},
 	})
 }
@@ -42,9 +67,8 @@ func (c *manualClock) advance(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-func deploy(_ context.Context, c storetest.Config) (*storetest.Deployment, error) {
-	clock := &manualClock{now: time.Now().Add(c.Offset)}
-	db := memdb.New("", c.Timings.Policy(), clock.read)
+func deployment(c storetest.Config, clock func() time.Time) *storetest.Deployment {
+	db := memdb.New("", c.Timings.Policy(), clock)
 	openWith := func(_ context.Context, ts pawl.Timings) (pawl.Store, error) {
 		s, err := memstore.Over(db, &memstore.Options{Timings: &ts})
 		if err != nil {
@@ -55,8 +79,6 @@ func deploy(_ context.Context, c storetest.Config) (*storetest.Deployment, error
 	open := func(ctx context.Context) (pawl.Store, error) { return openWith(ctx, c.Timings) }
 	return &storetest.Deployment{
 		Open:           open,
-		Advance:        clock.advance,
-		Frozen:         true,
 		OpenConfigured: openWith,
 		OpenLossy: func(ctx context.Context) (pawl.Store, func(), error) {
 			s, err := open(ctx)
@@ -68,7 +90,7 @@ func deploy(_ context.Context, c storetest.Config) (*storetest.Deployment, error
 		},
 		Kill:  func(context.Context, pawl.Store) error { return nil },
 		Block: func(context.Context, pawl.OperationID) (func(), error) { return block(db), nil },
-	}, nil
+	}
 }
 
 // block holds the one lock until release, which waits for the holder to end.

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -45,7 +43,7 @@ func usedGrantAgain(t *Trial) {
 	t.same("A10", "a losing admission", before)
 	t.wantJoined("A8", t.a, sameOperation(t.admission(g), first.ID))
 	t.same("A10", "a repeated admission", before)
-	if diff := cmp.Diff(log, t.log(first.ID), equalDetails()); diff != "" {
+	if diff := differ(log, t.log(first.ID)); diff != "" {
 		t.fail("A10", "losing and repeated admissions changed the log (-before +after):\n%s", diff)
 	}
 }
@@ -58,12 +56,10 @@ func sameOperation(a pawl.Admission, id pawl.OperationID) pawl.Admission {
 // admitThenDie is C-A6 with what the harness has: killed, or only not asked any
 // more; then every instance anew [A1].
 func admitThenDie(t *Trial) {
-	dying := t.open()
+	dying, kill := t.doomed()
 	g := t.grant()
 	first := t.mustAdmit(dying, t.admission(g)).Operation
-	if t.d.Kill != nil {
-		t.kill(dying)
-	}
+	kill()
 	t.wantRefused("A1", t.open(), t.admission(g), pawl.ReasonUsed)
 	t.wantRefused("A1", t.reopen(), t.admission(g), pawl.ReasonUsed)
 	t.wantJoined("A1", t.a, sameOperation(t.admission(g), first.ID))
@@ -99,7 +95,7 @@ func identicalSubmits(t *Trial) {
 	if err != nil || got.Fresh {
 		t.stop("A8", "the same submit again: fresh %v, error %v, want already admitted", got.Fresh, err)
 	}
-	if diff := cmp.Diff(owner.Operation, got.Operation, equalDetails()); diff != "" {
+	if diff := differ(owner.Operation, got.Operation); diff != "" {
 		t.fail("A8", "the record told differs (-admitted +told):\n%s", diff)
 	}
 	if _, err := b.MaySubmit(t.ctx, a.OperationID, got.Owner.Token); err == nil {

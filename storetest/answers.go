@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -28,7 +26,7 @@ func (t *Trial) reserve(s pawl.Store, r pawl.Reservation) (pawl.Admitted, error)
 func (t *Trial) checkAdmitted(got pawl.Admitted, err error, want pawl.Operation, lease time.Duration) {
 	t.clean(err)
 	if err != nil {
-		if diff := cmp.Diff(pawl.Admitted{}, got, equalDetails()); diff != "" {
+		if diff := differ(pawl.Admitted{}, got); diff != "" {
 			t.fail("A6", "an error (%v) came with an answer:\n%s", err, diff)
 		}
 		if !ofClass(err, pawl.ErrInvalid, pawl.ErrRefused, pawl.ErrNotConfirmed, pawl.ErrMismatch) {
@@ -51,7 +49,7 @@ func (t *Trial) checkAdmitted(got pawl.Admitted, err error, want pawl.Operation,
 	o := got.Owner
 	// A store may read its clock once more after a wait: the times are checked apart.
 	want.OwnedSince, want.LeaseUntil, want.SubmitBy = op.OwnedSince, op.LeaseUntil, op.SubmitBy
-	if diff := cmp.Diff(want, op, equalDetails()); diff != "" {
+	if diff := differ(want, op); diff != "" {
 		t.fail("A2", "the new operation differs from what was asked for (-want +got):\n%s", diff)
 	}
 	if o.Token == "" || o.Fence != pawl.FirstFence || !o.LeaseUntil.Equal(op.LeaseUntil) || !o.SubmitBy.Equal(op.SubmitBy) {

@@ -13,8 +13,9 @@ func deadlineCases() []Case {
 		{ID: "C-B8", Title: "expired four and six seconds ago with five seconds leeway", Clauses: clauses("A4"), Needs: []Power{PowerClock}, run: aroundExpiry},
 		{ID: "A4-strict", Title: "exactly at the boundaries", Clauses: clauses("A4"), Needs: []Power{PowerFrozen}, run: exactBoundaries},
 		{ID: "C-A18", Title: "the store's clock is ahead of the process's", Clauses: clauses("A4"), Needs: []Power{PowerClock}, offset: processAhead, run: storeDecides},
-		{ID: "C-A18b", Title: "the store's clock is behind the process's", Clauses: clauses("A4"), Needs: []Power{PowerClock}, offset: -processAhead, run: storeDecides},
+		{ID: "A4-behind", Title: "the store's clock is behind the process's", Clauses: clauses("A4"), Needs: []Power{PowerClock}, offset: -processAhead, run: storeDecides},
 		{ID: "A4-future", Title: "issued or valid from later than the store's time", Clauses: clauses("A4"), run: notYetValid},
+		{ID: "C-B7", Title: "times that no grant has", Clauses: clauses("A4 A9"), run: impossibleTimes},
 		{ID: "A4-policy", Title: "a leeway policy the store does not hold, and one it does", Clauses: clauses("A4"), Needs: []Power{PowerClock}, timings: longLeeway, run: leewayPolicies},
 		{ID: "A4-stored", Title: "a stored grant's own deadline", Clauses: clauses("A4 A2"), Needs: []Power{PowerClock}, run: storedDeadline},
 		{ID: "C-A24", Title: "a grant for another realm", Clauses: clauses("A1"), run: otherRealm},
@@ -116,6 +117,36 @@ func notYetValid(t *Trial) {
 	g = t.grant()
 	g.IssuedAt = g.ExpiresAt.Add(-t.timings.MaxGrantLifetime - time.Minute)
 	t.wantRefused("A4", t.a, t.admission(g), pawl.ReasonLifetime)
+}
+
+// impossibleTimes is C-B7 as far as a store sees it: malformed or not valid,
+// nothing written, and the right request still succeeds [A9].
+func impossibleTimes(t *Trial) {
+	right := t.grant()
+	for what, spoil := range map[string]func(*pawl.Grant){
+		"no expiry":          func(g *pawl.Grant) { g.ExpiresAt = time.Time{} },
+		"no issue time":      func(g *pawl.Grant) { g.IssuedAt = time.Time{} },
+		"expiry in 2^50 s":   func(g *pawl.Grant) { g.ExpiresAt = time.Unix(1<<50, 0) },
+		"expiry in 2^62 s":   func(g *pawl.Grant) { g.ExpiresAt = time.Unix(1<<62, 0) },
+		"expiry in ms":       func(g *pawl.Grant) { g.ExpiresAt = time.Unix(g.ExpiresAt.UnixMilli(), 0) },
+		"expiry in 1970":     func(g *pawl.Grant) { g.ExpiresAt = time.Unix(60, 0) },
+		"no lifetime":        func(g *pawl.Grant) { g.ExpiresAt = g.IssuedAt },
+		"negative lifetime":  func(g *pawl.Grant) { g.ExpiresAt = g.IssuedAt.Add(-time.Second) },
+		"valid from 2^62 s":  func(g *pawl.Grant) { g.NotBefore = time.Unix(1<<62, 0) },
+		"issued in 9999":     func(g *pawl.Grant) { g.IssuedAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"issued before 2000": func(g *pawl.Grant) { g.IssuedAt = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) },
+	} {
+		g := right
+		spoil(&g)
+		a := t.admission(g)
+		if _, err := t.admit(t.a, a); !ofClass(err, pawl.ErrInvalid, pawl.ErrRefused) {
+			t.fail("A9", "%s: %v, want malformed or refused", what, err)
+		}
+		t.absent("A9", a.OperationID)
+	}
+	if got, err := t.admit(t.a, t.admission(right)); err != nil || !got.Fresh {
+		t.fail("A9", "the right grant after wrong ones: fresh %v, error %v, want admitted", got.Fresh, err)
+	}
 }
 
 func leewayPolicies(t *Trial) {

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -22,6 +20,7 @@ func evidenceCases() []Case {
 		{ID: "C-E6", Title: "two different successes", Clauses: clauses("M7 M1"), run: twoSuccesses},
 		{ID: "C-E7", Title: "a superseded owner's success while recovery looks up", Clauses: clauses("M2 M3"), Needs: []Power{PowerClock}, run: supersededSuccess},
 		{ID: "C-E9", Title: "results are bytes, and bounded", Clauses: clauses("M1"), run: resultBytes},
+		{ID: "C-D15", Title: "the grant stays spent whatever the outcome", Clauses: clauses("A2"), run: staysSpent},
 		{ID: "C-E14", Title: "evidence by someone who never took part", Clauses: clauses("M1 O1"), run: strangersEvidence},
 	}
 }
@@ -96,7 +95,7 @@ func mismatchedSuccess(t *Trial) {
 		for _, own := range []pawl.Admitted{open, done} {
 			e := pawl.Evidence{ID: own.Operation.ID, Lock: lock, Outcome: pawl.Succeeded(foreign), Token: own.Owner.Token}
 			got := t.wantSettled(t.a, e, pawl.Mismatched)
-			if diff := cmp.Diff(pawl.Operation{}, got.Operation, equalDetails()); diff != "" {
+			if diff := differ(pawl.Operation{}, got.Operation); diff != "" {
 				t.fail("M1", "%s: a mismatch is shown:\n%s", what, diff)
 			}
 			op, err := t.a.Get(t.ctx, own.Operation.ID, pawl.AsCaller(t.caller))
@@ -136,7 +135,7 @@ func sameSuccessTwice(t *Trial) {
 	first := t.wantSettled(t.a, provider(own.Operation, pawl.Succeeded(marker)), pawl.Applied)
 	second := t.wantSettled(b, provider(own.Operation, pawl.Succeeded(marker)), pawl.Duplicate)
 	first.Operation.Observations, first.Operation.Entries = second.Operation.Observations, second.Operation.Entries
-	if diff := cmp.Diff(first.Operation, second.Operation, equalDetails()); diff != "" {
+	if diff := differ(first.Operation, second.Operation); diff != "" {
 		t.fail("M4", "a duplicate changed the record (-before +after):\n%s", diff)
 	}
 	for range t.sizes.Rounds {
@@ -246,6 +245,27 @@ func allBytes() []byte {
 	return b
 }
 
+// staysSpent is C-D15 for every outcome and either door: nothing gives a grant
+// back [A2].
+func staysSpent(t *Trial) {
+	for _, o := range []pawl.Outcome{pawl.Unknown("timeout"), pawl.Failed("declined"), pawl.Succeeded(marker)} {
+		for _, byOwner := range []bool{true, false} {
+			g := t.grant()
+			own := t.mustAdmit(t.a, t.admission(g))
+			if byOwner {
+				t.ownerSays(own, o)
+			} else {
+				e := provider(own.Operation, o)
+				e.Trusted, e.Token = false, own.Owner.Token
+				t.wantSettled(t.a, e, pawl.Applied)
+			}
+			again := t.admission(g)
+			t.wantRefused("A2", t.a, again, pawl.ReasonUsed)
+			t.absent("A2", again.OperationID)
+		}
+	}
+}
+
 // strangersEvidence is C-E14: not found, and nothing is written.
 func strangersEvidence(t *Trial) {
 	own, other := t.admitted(), t.admitted()
@@ -267,7 +287,7 @@ func strangersEvidence(t *Trial) {
 		}
 	}
 	t.same("M1", "a stranger's evidence", before)
-	if diff := cmp.Diff(log, t.log(id), equalDetails()); diff != "" {
+	if diff := differ(log, t.log(id)); diff != "" {
 		t.fail("M1", "a stranger's evidence is in the log (-before +after):\n%s", diff)
 	}
 	_, err := t.a.Settle(t.ctx, pawl.Evidence{ID: pawl.NewOperationID(), Lock: own.Operation.Lock, Outcome: pawl.Succeeded("x"), Trusted: true})

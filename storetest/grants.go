@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -43,7 +41,7 @@ func storedForm(t *Trial) {
 
 	g := t.issue(i)
 	want := i.Grant(t.facts.Realm, g.IssuedAt)
-	if diff := cmp.Diff(want, g, equalDetails()); diff != "" {
+	if diff := differ(want, g); diff != "" {
 		t.fail("A2", "the issued grant (-want +got):\n%s", diff)
 	}
 	bare := t.admission(g)
@@ -96,7 +94,7 @@ func issueAgain(t *Trial) {
 	if err != nil || !got.Again {
 		t.fail("A6", "the same request: again %v, error %v, want the first grant", got.Again, err)
 	}
-	if diff := cmp.Diff(first, got.Grant, equalDetails()); diff != "" {
+	if diff := differ(first, got.Grant); diff != "" {
 		t.fail("A6", "the same request made another grant (-first +again):\n%s", diff)
 	}
 	for what, change := range map[string]func(*pawl.Issuance){
@@ -177,7 +175,7 @@ func (t *Trial) wantRecord(book pawl.GrantBook, g pawl.Grant, state pawl.GrantRe
 	if rec.State != state {
 		t.fail("A2", "the grant's record is %q, want %q", rec.State, state)
 	}
-	if diff := cmp.Diff(g, rec.Grant, equalDetails()); diff != "" {
+	if diff := differ(g, rec.Grant); diff != "" {
 		t.fail("A2", "the grant's record differs from the answer of its issue (-issued +kept):\n%s", diff)
 	}
 	page, err := book.Grants(t.ctx, pawl.GrantFilter{Issuers: []string{t.issuer}, State: state})

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -37,7 +35,7 @@ func joinReservation(t *Trial) {
 	if err != nil || again.Fresh {
 		t.stop("B1", "the same lock again: fresh %v, error %v, want joined", again.Fresh, err)
 	}
-	if diff := cmp.Diff(before, again.Operation, equalDetails()); diff != "" {
+	if diff := differ(before, again.Operation); diff != "" {
 		t.fail("B1", "who joins is told another record (-kept +told):\n%s", diff)
 	}
 	if _, err := b.MaySubmit(t.ctx, before.ID, again.Owner.Token); !errors.Is(err, pawl.ErrNotFound) {

@@ -14,7 +14,7 @@ func revocationCases() []Case {
 		{ID: "C-C2", Title: "revoke between the claim and the effect", Clauses: clauses("R1"), run: revokeAfterClaim},
 		{ID: "C-C3", Title: "no proof of issue", Clauses: clauses("R2"), run: revokeWithoutProof},
 		{ID: "C-C4", Title: "used and revoked, then every instance anew", Clauses: clauses("R1 A1"), run: refusalsAfterReopening},
-		{ID: "C-C4b", Title: "used and revoked, then everything restarted", Clauses: clauses("A3 R1"), Needs: []Power{PowerRestart}, run: refusalsAfterRestart},
+		{ID: "A3-restart", Title: "used and revoked, then everything restarted", Clauses: clauses("A3 R1"), Needs: []Power{PowerRestart}, run: refusalsAfterRestart},
 		{ID: "R3-unknown", Title: "a revocation whose expiry nobody knows", Clauses: clauses("R3 P1 P2"), Needs: []Power{PowerClock}, run: retainedFromTheWrite},
 	}
 }

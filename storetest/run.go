@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -23,14 +24,11 @@ func runCase(t *testing.T, h Harness, c Case) {
 		t.Fatalf("the harness failed: %v", err)
 	}
 	for _, s := range r.Skips {
-		switch {
-		case s.Declared != "":
-			t.Skipf("needs %s, which %s cannot have: %s", s.Power, h.Name, s.Declared)
-		case os.Getenv(requireAll) == "1":
-			t.Fatalf("needs %s, which %s neither has nor declares impossible", s.Power, h.Name)
-		default:
-			t.Skipf("needs %s, which %s does not have", s.Power, h.Name)
+		msg, ok := s.excuse(h.Name, os.Getenv(requireAll) == "1")
+		if !ok {
+			t.Fatal(msg)
 		}
+		t.Skip(msg)
 	}
 	names := slices.Clone(c.Clauses)
 	for _, v := range r.Violations {
@@ -47,4 +45,15 @@ func runCase(t *testing.T, h Harness, c Case) {
 			}
 		})
 	}
+}
+
+// excuse says why a case was not run, and whether that may be.
+func (s Skip) excuse(store string, require bool) (msg string, ok bool) {
+	if s.Declared != "" {
+		return fmt.Sprintf("needs %s, which %s cannot have: %s", s.Power, store, s.Declared), true
+	}
+	if require {
+		return fmt.Sprintf("needs %s, which %s neither has nor declares impossible", s.Power, store), false
+	}
+	return fmt.Sprintf("needs %s, which %s does not have", s.Power, store), true
 }

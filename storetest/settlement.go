@@ -3,9 +3,9 @@ package storetest
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-go/pawl"
 )
@@ -144,9 +144,10 @@ func walkEvidence(t *Trial) {
 	statements, differences := said(), locks(pawl.Lock{})
 	made := t.specimens(len(statements) * len(differences) * len(voices))
 	walked := map[int]bool{}
-	for st, all := range made {
-		for what, outcome := range statements {
-			for differs := range differences {
+	for _, st := range states() {
+		all := made[st]
+		for _, what := range slices.Sorted(maps.Keys(statements)) {
+			for _, differs := range slices.Sorted(maps.Keys(differences)) {
 				for _, voice := range voices {
 					s := all[0]
 					all = all[1:]
@@ -159,7 +160,7 @@ func walkEvidence(t *Trial) {
 					walked[r.line] = true
 					t.checkEvidence(s, r, fmt.Sprintf("%s said %s, lock %s, record %v, other lease %s (row %d)",
 						voice, what, differs, st.status, another, r.line), pawl.Evidence{
-						ID: s.op.ID, Lock: locks(s.op.Lock)[differs], Outcome: outcome,
+						ID: s.op.ID, Lock: locks(s.op.Lock)[differs], Outcome: statements[what],
 						Token: s.tokens[voice], Trusted: voice == "trusted", Source: voice,
 					})
 				}
@@ -195,10 +196,10 @@ func (t *Trial) checkEvidence(s specimen, r row, what string, e pawl.Evidence) {
 	}
 	t.wantBecome(what, s.op, after, becomes, e.Outcome, true)
 	if got.Disposition == pawl.Mismatched {
-		if diff := cmp.Diff(pawl.Operation{}, got.Operation, equalDetails()); diff != "" {
+		if diff := differ(pawl.Operation{}, got.Operation); diff != "" {
 			t.fail("M1", "%s: a mismatch is shown:\n%s", what, diff)
 		}
-	} else if diff := cmp.Diff(after, got.Operation, equalDetails()); diff != "" {
+	} else if diff := differ(after, got.Operation); diff != "" {
 		t.fail("M1", "%s: the answer is not the record (-record +answer):\n%s", what, diff)
 	}
 	if (after.Deferred != nil) != (disposition == "deferred") {
@@ -259,10 +260,12 @@ func walkOwner(t *Trial) {
 		"succeeded": pawl.Succeeded(marker), "needs_reconciliation": pawl.NeedsReconciliation("said so"),
 	}
 	classes := map[string]pawl.Class{"fenced": pawl.ErrFenced, "not-found": pawl.ErrNotFound}
-	for st, all := range t.specimens(len(statements) * len(tokens)) {
-		for saying, outcome := range statements {
+	made := t.specimens(len(statements) * len(tokens))
+	for _, st := range states() {
+		all := made[st]
+		for _, saying := range slices.Sorted(maps.Keys(statements)) {
 			for _, token := range tokens {
-				s := all[0]
+				s, outcome := all[0], statements[saying]
 				all = all[1:]
 				r, err := find(rows, saying, token, st.status.String())
 				t.must(err)
@@ -273,7 +276,7 @@ func walkOwner(t *Trial) {
 					t.wantClass("O1", what, err, class)
 				} else if err != nil {
 					t.fail("O1", "%s: %v, want accepted", what, err)
-				} else if diff := cmp.Diff(after, op, equalDetails()); diff != "" {
+				} else if diff := differ(after, op); diff != "" {
 					t.fail("O1", "%s: the answer is not the record (-record +answer):\n%s", what, diff)
 				}
 				if r.cells[4] == "not-found" {

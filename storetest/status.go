@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -62,7 +60,7 @@ func (t *Trial) wantStranger(who string, op pawl.Operation, err, never error) {
 	if !errors.Is(err, pawl.ErrNotFound) || err.Error() != never.Error() || pawl.ReasonOf(err) != pawl.ReasonOf(never) {
 		t.fail("S1", "%s asks for an operation: %v, want the answer for an id that never existed: %v", who, err, never)
 	}
-	if diff := cmp.Diff(pawl.Operation{}, op, equalDetails()); diff != "" {
+	if diff := differ(pawl.Operation{}, op); diff != "" {
 		t.fail("S1", "%s is shown:\n%s", who, diff)
 	}
 }

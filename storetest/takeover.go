@@ -53,7 +53,7 @@ func manyWorkers(t *Trial) {
 	var mu sync.Mutex
 	times := map[pawl.OperationID]int{}
 	race(t.sizes.Workers, func(i int) {
-		for empty := 0; empty < 3; {
+		for rounds, empty := 0, 0; empty < 3 && rounds < 2*t.sizes.Stalled; rounds++ {
 			taken := t.takeOver(instances[i%2], 7)
 			if len(taken) == 0 {
 				empty++ // a store may skip what another worker holds just now

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +23,8 @@ const (
 	// marker stands in every details and result, and may stand in no error [S2].
 	marker = "confidential-7f3a"
 
-	// most is how many violations of one case are kept: a race repeats itself.
+	// most is how many violations of one clause in one case are kept: a race
+	// repeats itself.
 	most = 20
 )
 
@@ -48,6 +51,7 @@ type Trial struct {
 
 	mu         sync.Mutex
 	violations []Violation
+	failed     map[string]int // by clause
 	opened     []pawl.Store
 }
 
@@ -58,7 +62,7 @@ func newTrial(ctx context.Context, h Harness, c Case, d *Deployment, timings paw
 	id := pawl.NewOperationID().String()
 	short := id[24:]
 	return &Trial{
-		ctx: ctx, h: h, c: c, d: d, timings: timings, sizes: h.Sizes.orSmall(),
+		ctx: ctx, h: h, c: c, d: d, timings: timings, sizes: h.Sizes.orSmall(), failed: map[string]int{},
 		issuer: "issuer-" + id,
 		kind:   pawl.Kind("kind." + short),
 		caller: pawl.Caller{
@@ -117,7 +121,7 @@ func (t *Trial) close() error {
 func (t *Trial) fail(clause, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.violations) < most {
+	if t.failed[clause]++; t.failed[clause] <= most {
 		t.violations = append(t.violations, Violation{Clause: clause, Case: t.c.ID, Msg: fmt.Sprintf(format, args...)})
 	}
 }
@@ -143,15 +147,16 @@ func (t *Trial) open() pawl.Store {
 	return s
 }
 
-// kill abandons an instance that the case opened.
-func (t *Trial) kill(s pawl.Store) {
-	for i, o := range t.opened {
-		if o == s {
-			t.opened = append(t.opened[:i:i], t.opened[i+1:]...)
-			break
-		}
+// doomed opens an instance that dies: kill abandons it as if its process had
+// ended, where the harness can, and else leaves it open and unasked.
+func (t *Trial) doomed() (s pawl.Store, kill func()) {
+	s, err := t.d.Open(t.ctx)
+	t.must(err)
+	if t.d.Kill == nil {
+		t.opened = append(t.opened, s)
+		return s, func() {}
 	}
-	t.must(t.d.Kill(t.ctx, s))
+	return s, func() { t.must(t.d.Kill(t.ctx, s)) }
 }
 
 // reopen closes every instance and returns a new one: what one knew only in
@@ -271,9 +276,18 @@ func (t *Trial) absent(clause string, id pawl.OperationID) {
 
 // same reports a violation of clause where a record is not what it was before.
 func (t *Trial) same(clause, what string, before pawl.Operation) {
-	if diff := cmp.Diff(before, t.get(before.ID), equalDetails()); diff != "" {
+	if diff := differ(before, t.get(before.ID)); diff != "" {
 		t.fail(clause, "%s changed the record (-before +after):\n%s", what, diff)
 	}
+}
+
+// differ returns in what two values differ, or nothing. Most are equal to the
+// bit, which is told fast.
+func differ[T any](a, b T) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	return cmp.Diff(a, b, equalDetails())
 }
 
 // equalDetails compares what hides its content.
@@ -311,12 +325,12 @@ func (t *Trial) clean(err error) {
 	}
 }
 
-// race makes n calls at once, released together, and waits for all.
+// race makes n calls at once, released together in any order, and waits for all.
 func race(n int, call func(i int)) {
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
 	ready.Add(n)
-	for i := range n {
+	for _, i := range rand.Perm(n) {
 		done.Go(func() {
 			ready.Done()
 			<-start
