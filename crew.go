@@ -18,7 +18,7 @@ type crew struct {
 type job struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the work has ended
-	standby bool          // a Run: it ends when the gate closes, not after the grace
+	standby bool          // ends when the gate closes, not after the grace: a Run, or who only waits
 }
 
 func (j *job) ended() bool {
@@ -55,6 +55,17 @@ func (c *crew) take(ctx context.Context, standby bool) (context.Context, *job, b
 	}
 	c.jobs[j] = struct{}{}
 	return work, j, true
+}
+
+// standBy makes a job one that no stop waits for: it has nothing left to do but
+// to wait for a store that is away.
+func (c *crew) standBy(j *job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.standby = true
+	if c.closed {
+		j.cancel()
+	}
 }
 
 // leave ends a piece of work.

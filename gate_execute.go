@@ -86,7 +86,11 @@ func (g *Gate) execute(ctx context.Context, e Effect, claim func(context.Context
 	go func() {
 		defer g.crew.leave(j)
 		defer close(answer)
-		g.perform(work, e, admitted.Operation, newTenure(admitted.Owner, watch), answer)
+		op, t := admitted.Operation, newTenure(admitted.Owner, watch)
+		if out, left := g.perform(work, e, op, t, answer); left {
+			g.crew.standBy(j)
+			g.insist(work, op, t, out)
+		}
 	}()
 	select {
 	case op, ok := <-answer:
@@ -99,21 +103,20 @@ func (g *Gate) execute(ctx context.Context, e Effect, claim func(context.Context
 }
 
 // perform is the work of the owner that an admission made. It answers once, as
-// soon as there is an answer for the caller.
-func (g *Gate) perform(ctx context.Context, e Effect, op Operation, t tenure, answer chan<- Operation) {
+// soon as there is an answer for the caller; left says that the store is still to
+// be told of a definite outcome.
+func (g *Gate) perform(ctx context.Context, e Effect, op Operation, t tenure, answer chan<- Operation) (out Outcome, left bool) {
 	if err := g.confirm(ctx, op, t); err != nil {
 		g.tell(ctx, Event{
 			Type: EventSubmit, Operation: op.ID, Kind: op.Intent.Kind, Fence: t.owner.Fence, Reason: ReasonOf(err), Err: err,
 		})
 		answer <- op // nothing was sent; recovery takes it when the lease is over
-		return
+		return Outcome{}, false
 	}
-	out := g.submit(ctx, e, op, t)
+	out = g.submit(ctx, e, op, t)
 	after, err := g.conclude(ctx, op, t.token, out, 0)
 	answer <- after
-	if err != nil && again(err) && out.Verdict().Definite() {
-		g.insist(ctx, op, t, out)
-	}
+	return out, err != nil && again(err) && out.Verdict().Definite()
 }
 
 // recordTries is how often an outcome is taken to the store before its caller is
@@ -145,19 +148,17 @@ func (g *Gate) conclude(ctx context.Context, op Operation, token OwnerToken, out
 const insistCap = 30 * time.Second
 
 // insist delivers a definite outcome that the store could not be told, until it
-// is, the gate stops, or no attempt can be under way any more: a known success
-// is not left to a look-up that a provider may not even offer [M3].
+// is, or no attempt can be under way any more: a known success is not left to a
+// look-up that a provider may not even offer [M3]. A stop gets one last try.
 func (g *Gate) insist(ctx context.Context, op Operation, t tenure, out Outcome) {
 	s := Statement{ID: op.ID, Token: t.token, Outcome: out}
 	wait := g.timings.StoreCallTimeout
-	for t.submitLeft() > 0 {
-		if !pauseFor(ctx, wait) {
+	for waited := true; waited && t.submitLeft() > 0; wait = min(2*wait, insistCap) {
+		waited = pauseFor(ctx, wait)
+		after, err := g.deliver(context.WithoutCancel(ctx), op.Lock, s)
+		if after.Disposition != "" || !again(err) {
 			return
 		}
-		if after, err := g.deliver(ctx, op.Lock, s); after.Disposition != "" || !again(err) {
-			return
-		}
-		wait = min(2*wait, insistCap)
 	}
 }
 

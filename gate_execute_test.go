@@ -200,7 +200,7 @@ func TestCase_CA19_DoubleSubmit(t *testing.T) {
 func TestCase_CA20_FiveOperationIDs(t *testing.T) {
 	play(t, func(w *world) {
 		g := w.instance()
-		token, _ := w.sign("250.00")
+		token, _ := w.sign()
 		var calls sync.WaitGroup
 		var mu sync.Mutex
 		ran, refused := 0, 0

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/memstore"
 )
 
-// tokenRequest presents a fresh token of 250.00.
+// tokenRequest presents a fresh token.
 func (w *world) tokenRequest() pawl.Request {
 	w.t.Helper()
-	token, _ := w.sign("250.00")
+	token, _ := w.sign()
 	r := w.request()
 	r.Stored, r.Token = pawl.GrantKey{}, token
 	return r
@@ -432,7 +432,7 @@ func TestVerifiersTrouble(t *testing.T) {
 		if _, err = g.Execute(w.t.Context(), r); err == nil {
 			w.wrongf("the zero grant was admitted")
 		}
-		grant = w.issue("250.00")
+		grant = w.issue()
 		grant.ExpiresAt, grant.Form = time.Time{}, pawl.FormToken
 		_, err = g.Execute(w.t.Context(), r)
 		w.refusedWith("a grant without expiry", err, pawl.ErrInvalid, pawl.ReasonMissing)

@@ -90,10 +90,14 @@ func TestCase_CE12_OrderDoesNotMatter(t *testing.T) {
 	for _, lease := range []string{"live", "over"} {
 		t.Run(lease, func(t *testing.T) {
 			ends, sequences := map[string]map[string]string{}, 0
+			start := recordIn(t, pawl.StatusAdmitted)
+			if lease == "live" {
+				start.LeaseUntil = at(60)
+			}
 			for n := 1; n <= 4; n++ {
 				eachSequence(len(acts()), n, func(pick []int) {
 					sequences++
-					set, end := orderCase(t, lease, pick)
+					set, end := orderCase(t, start, pick)
 					if ends[set] == nil {
 						ends[set] = map[string]string{}
 					}
@@ -113,12 +117,8 @@ func TestCase_CE12_OrderDoesNotMatter(t *testing.T) {
 }
 
 // orderCase runs one sequence and returns its multiset and its end.
-func orderCase(t *testing.T, lease string, pick []int) (set, end string) {
+func orderCase(t *testing.T, o pawl.Operation, pick []int) (set, end string) {
 	t.Helper()
-	o := recordIn(t, pawl.StatusAdmitted)
-	if lease == "live" {
-		o.LeaseUntil = at(60)
-	}
 	all := acts()
 	var names []string
 	known, results := false, map[string]bool{}

@@ -24,6 +24,7 @@ type world struct {
 	bank    *bank
 	timings pawl.Timings
 	tokens  map[string]pawl.Grant
+	details string // of every grant and request
 
 	store  func(*handle) pawl.Store          // nil: the store as it is
 	effect func(pawl.Effect) pawl.Effect     // nil: the effect as it is
@@ -39,7 +40,8 @@ func newWorld(t *testing.T, clock func() time.Time) *world {
 	timings := pawl.DefaultTimings()
 	return &world{
 		t: t, db: memdb.New("books", timings.Policy(), clock), timings: timings, tokens: map[string]pawl.Grant{},
-		bank: &bank{sent: map[pawl.OperationID]int{}, books: map[pawl.OperationID][]string{}},
+		details: `{"amount":"250.00"}`,
+		bank:    &bank{sent: map[pawl.OperationID]int{}, books: map[pawl.OperationID][]string{}},
 	}
 }
 
@@ -128,11 +130,12 @@ func (w *world) Verify(_ context.Context, token string) (pawl.Grant, error) {
 }
 
 // issue writes a stored grant for ana.
-func (w *world) issue(amount string) pawl.Grant {
+func (w *world) issue() pawl.Grant {
 	w.t.Helper()
 	id := pawl.NewOperationID().String()
 	got, err := w.handle().Issue(w.t.Context(), pawl.Issuance{
-		RequestID: id, Form: pawl.FormStored, Issuer: "support", Subject: "ana", Tenant: "acme", Intent: intentOf(w.t, amount),
+		RequestID: id, Form: pawl.FormStored, Issuer: "support", Subject: "ana", Tenant: "acme",
+		Intent:   pawl.Intent{Kind: credit, Details: details(w.t, w.details)},
 		Lifetime: 15 * time.Minute, GrantID: id,
 	})
 	if err != nil {
@@ -142,9 +145,9 @@ func (w *world) issue(amount string) pawl.Grant {
 }
 
 // sign makes a token of a fresh grant for ana.
-func (w *world) sign(amount string) (token string, g pawl.Grant) {
+func (w *world) sign() (token string, g pawl.Grant) {
 	w.t.Helper()
-	g = w.issue(amount) // for the store's times
+	g = w.issue() // for the store's times
 	g.Form, g.Key.ID = pawl.FormToken, pawl.NewOperationID().String()
 	token = "signed " + g.Key.ID
 	w.mu.Lock()
@@ -153,12 +156,11 @@ func (w *world) sign(amount string) (token string, g pawl.Grant) {
 	return token, g
 }
 
-// request presents a fresh stored grant of 250.00.
+// request presents a fresh stored grant.
 func (w *world) request() pawl.Request {
 	w.t.Helper()
 	return pawl.Request{
-		Stored: w.issue("250.00").Key, OperationID: pawl.NewOperationID(), Kind: credit, Details: []byte(`{"amount":"250.00"}`),
-		Caller: ana(),
+		Stored: w.issue().Key, OperationID: pawl.NewOperationID(), Kind: credit, Details: []byte(w.details), Caller: ana(),
 	}
 }
 
