@@ -88,15 +88,15 @@ func pausedOwner(w *world, after bool) {
 
 // The owner sleeps past its lease, recovery takes over, the owner wakes and asks
 // to submit: the store says no [O5].
-func TestCase_CD1_PausedBeforeTheCheck(t *testing.T) {
-	play(t, func(w *world) { pausedOwner(w, false) })
-}
+func pausedBeforeTheCheck(w *world) { pausedOwner(w, false) }
+
+func TestCase_CD1_PausedBeforeTheCheck(t *testing.T) { play(t, pausedBeforeTheCheck) }
 
 // The same where the pause falls between the check's answer and the call: the
 // owner's own time says no [O5].
-func TestCase_CD1_PausedAfterTheCheck(t *testing.T) {
-	play(t, func(w *world) { pausedOwner(w, true) })
-}
+func pausedAfterTheCheck(w *world) { pausedOwner(w, true) }
+
+func TestCase_CD1_PausedAfterTheCheck(t *testing.T) { play(t, pausedAfterTheCheck) }
 
 // Recovery leaves an operation alone while its owner's lease is live, also when
 // recovery itself restarts [O2].
@@ -322,6 +322,18 @@ func pastTheDeadline(w *world) {
 
 func TestCase_CD10_PastTheDeadline(t *testing.T) { play(t, pastTheDeadline) }
 
+// A look-up that fails has learnt nothing: the operation stays, paced, and
+// nothing is created [E5].
+func failedLookUp(w *world) {
+	w.state()
+	id := w.strand()
+	findsOr(errors.New("down"))(w)
+	time.Sleep(time.Minute)
+	w.wants(w.instance(), pawl.RecoveryReport{TakenOver: 1, Paced: 1})
+	w.expect(id, pawl.StatusUnknown)
+	w.expectEffects(id, 0)
+}
+
 // Recovery creates again only where everything allows it [E5]. Each row takes
 // one thing away; that nothing was found is never a failure.
 func TestRecoveryCreatesOnlyWhere(t *testing.T) {
@@ -342,7 +354,6 @@ func TestRecoveryCreatesOnlyWhere(t *testing.T) {
 		"no look-up": {
 			func(w *world) { w.effect = func(e pawl.Effect) pawl.Effect { return blind{e} } }, handedOver(), pawl.StatusNeedsReconciliation,
 		},
-		"look-up fails":        {findsOr(errors.New("down")), pawl.RecoveryReport{TakenOver: 1, Paced: 1}, pawl.StatusUnknown},
 		"look-up says nothing": {findsOr(nil), pawl.RecoveryReport{TakenOver: 1, Paced: 1}, pawl.StatusUnknown},
 		"look-up panics":       {panics, pawl.RecoveryReport{TakenOver: 1, Paced: 1}, pawl.StatusUnknown},
 	} {
@@ -359,6 +370,8 @@ func TestRecoveryCreatesOnlyWhere(t *testing.T) {
 		})
 	}
 }
+
+func TestFailedLookUp(t *testing.T) { play(t, failedLookUp) }
 
 func handedOver() pawl.RecoveryReport { return pawl.RecoveryReport{TakenOver: 1, HandedOver: 1} }
 
