@@ -82,7 +82,7 @@ func Migrate(ctx context.Context, dsn string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	conn, err := connect(ctx, forMigration(config.ConnConfig))
+	conn, err := connect(ctx, config.ConnConfig)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,6 @@ func Migrate(ctx context.Context, dsn string, o *Options) error {
 // forMigration lets nothing that a role's defaults say end a migration halfway.
 func forMigration(base *pgx.ConnConfig) *pgx.ConnConfig {
 	config := base.Copy()
-	config.OnNotice = onNotice
 	for name, value := range map[string]string{
 		"application_name": "pawl migrate", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0",
 		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off",
@@ -119,7 +118,7 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) error {
 	case !errors.Is(err, errNoTables) && !errors.Is(err, errOldTables):
 		return answer(err, pawl.ErrUnavailable)
 	}
-	db := stdlib.OpenDB(*conn.Config())
+	db := stdlib.OpenDB(*forMigration(conn.Config()))
 	defer db.Close()
 	provider, err := s.provider(db)
 	if err != nil {

@@ -153,6 +153,7 @@ func (s *Store) unfit(f *inForce, p purpose) error {
 // be in force, and it must be this store [A1, A11].
 func (s *Store) readBack(p purpose) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterDefaultPgType([]uuid.UUID{}, "_uuid") // for the mode that asks no server for types
 		var version int
 		var f inForce
 		row := conn.QueryRow(ctx, s.sql[stmtSession], pgx.QueryExecModeExec)
