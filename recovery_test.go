@@ -307,6 +307,24 @@ func TestFoundAnotherIntentsFailure(t *testing.T) {
 	})
 }
 
+// A provider that knows the reference and refused it settles the operation as
+// failed: recovery is the owner, so its look-up waits for nobody's lease.
+func foundARefusal(w *world) {
+	w.state()
+	id := w.strand()
+	w.bank.find = func(context.Context, pawl.Lookup) (pawl.Found, error) {
+		return pawl.FoundEffect(details(w.t, `{"amount":"250.00"}`), pawl.Failed("declined")), nil
+	}
+	time.Sleep(time.Minute)
+	w.wants(w.instance(), pawl.RecoveryReport{TakenOver: 1, Settled: 1})
+	if op := w.expect(id, pawl.StatusFailed); op.Reason != "declined" {
+		w.wrongf("failed because of %q", op.Reason)
+	}
+	w.expectEffects(id, 0)
+}
+
+func TestFoundARefusal(t *testing.T) { play(t, foundARefusal) }
+
 // After the submission deadline recovery still looks up, and sends nothing: what
 // it finds is settled, and what it cannot find waits for a person [E5].
 func pastTheDeadline(w *world) {
