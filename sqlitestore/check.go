@@ -12,13 +12,27 @@ import (
 )
 
 const (
-	quickCheckUpTo = 256 << 20 // bytes of a file that Check reads through
-	leastFree      = 64 << 20  // bytes of free space that are enough for a while
+	quickCheckUpTo = 64 << 20 // bytes of a file that Check reads through
+	leastFree      = 64 << 20 // bytes of free space that are enough for a while
 )
 
-// Check implements pawl.Store. The settings are those of the connection that
-// writes, read back from it [A11].
+// Check implements pawl.Store. It reads the whole file where that is small.
 func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
+	facts, err := s.facts(ctx)
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	integrity, err := read(ctx, s, s.integrity)
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	facts.Checks = append(facts.Checks, integrity)
+	return facts, nil
+}
+
+// facts are what costs nothing to read. The settings are those of the connection
+// that writes, read back from it [A11].
+func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
 	type state struct {
 		set    settings
 		policy pawl.Policy
@@ -50,11 +64,11 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 	facts.Checks = append(facts.Checks, pawl.Fact{
 		Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true,
 	})
-	more, err := read(ctx, s, s.measure)
+	clock, err := read(ctx, s, s.measureClock)
 	if err != nil {
 		return pawl.Facts{}, err
 	}
-	facts.Checks = append(facts.Checks, more...)
+	facts.Checks = append(facts.Checks, clock)
 	return facts, nil
 }
 
@@ -91,23 +105,21 @@ func (p place) facts() []pawl.Fact {
 	return []pawl.Fact{kind, free}
 }
 
-// measure reads what a connection that only reads can tell.
-func (s *Store) measure(a asker) ([]pawl.Fact, error) {
+// measureClock compares the engine's clock with the floor under it [P1].
+func (s *Store) measureClock(a asker) (pawl.Fact, error) {
 	var clock, floor int64
 	if _, err := a.one("find_clock", []any{&clock, &floor}, named("clock", s.opts.hooks.time())); err != nil {
-		return nil, err
+		return pawl.Fact{}, err
 	}
 	behind := max(0, timeOf(floor).Sub(timeOf(clock)))
-	facts := []pawl.Fact{{
+	f := pawl.Fact{
 		Name: "clock", Value: fmt.Sprintf("%v behind the time floor", behind),
-		OK:  behind <= s.opts.timings.ClockStepBound,
-		Fix: "set the host's clock: deadlines are decided by the floor until it is reached",
-	}}
-	if facts[0].OK {
-		facts[0].Fix = ""
+		OK: behind <= s.opts.timings.ClockStepBound,
 	}
-	integrity, err := s.integrity(a)
-	return append(facts, integrity), err
+	if !f.OK {
+		f.Fix = "set the host's clock: deadlines are decided by the floor until it is reached"
+	}
+	return f, nil
 }
 
 // integrity lets the engine look through a file that is not too large for it.

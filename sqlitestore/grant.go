@@ -86,7 +86,7 @@ func (t *txn) revoke(r pawl.Revocation) (pawl.RevocationState, error) {
 	if row != nil {
 		expiry, leeway = row.grant.ExpiresAt, row.grant.LeewayPolicy
 	}
-	retain := t.policy.RefusalRetention(expiry, leeway, t.now) // [R3]
+	retain := timeOf(micros(t.policy.RefusalRetention(expiry, leeway, t.now))) // [R3]
 	if !retain.After(t.now) {
 		return pawl.GrantExpired, nil
 	}

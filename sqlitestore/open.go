@@ -61,7 +61,7 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 	if err := s.startReads(ctx); err != nil {
 		return nil, errors.Join(opts.engine.openError(err), s.Close())
 	}
-	facts, err := s.Check(ctx)
+	facts, err := s.facts(ctx)
 	if err == nil {
 		err = facts.Err()
 	}
@@ -142,18 +142,23 @@ func (s *Store) start(ctx context.Context) (_ *writer, err error) {
 	return w, nil
 }
 
-// makeFile makes the file where there is none, for its owner only.
+// makeFile makes the file where there is none, for its owner only. One that is
+// there is never opened but by the engine: this system drops all locks that a
+// process has on a file when the process closes it anywhere.
 func makeFile(path string) (os.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, misconfigured("the file cannot be read and written: %w", err)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
 	}
-	info, err := f.Stat()
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, misconfigured("the file cannot be made: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, misconfigured("the file cannot be read: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, misconfigured("%s is no file", path)
+		return nil, misconfigured("%s cannot be used: it is no file", path)
 	}
 	if linked(info) {
 		return nil, misconfigured("%s has several names (hard links): its log would stand beside one of them only", path)

@@ -33,7 +33,7 @@ func TestCase_CA7_PathsThatCannotBe(t *testing.T) {
 		"URI":           {"file:pawl.db?mode=memory", "plain path"},
 		"no folder":     {filepath.Join(dir, "absent", "pawl.db"), "make it first"},
 		"folder a file": {filepath.Join(write("file", ""), "pawl.db"), "cannot be used"},
-		"a folder":      {dir, "cannot be read and written"},
+		"a folder":      {dir, "cannot be used"},
 		"no database":   {write("text", strings.Repeat("not a database ", 100)), "cannot be used"},
 	} {
 		s, err := sqlitestore.Open(t.Context(), c.path, nil)

@@ -1,6 +1,11 @@
 package sqlitestore
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -55,5 +60,43 @@ func TestInspect(t *testing.T) {
 	}
 	if _, err := inspect("/absent/folder"); err == nil {
 		t.Error("an absent folder has a file system")
+	}
+}
+
+// A handle that comes and goes leaves the locks of the others alone: a process
+// that closes the file anywhere but in the engine would lose them all.
+func TestLocksStay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	locked := func() bool {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := os.ReadFile("/proc/locks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := fmt.Sprintf(" %d ", os.Getpid())
+		file := fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino)
+		for line := range strings.Lines(string(locks)) {
+			if strings.Contains(line, mine) && strings.Contains(line, file) {
+				return true
+			}
+		}
+		return false
+	}
+	for step := range 3 {
+		s, err := Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step == 0 {
+			defer s.Close()
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !locked() {
+			t.Fatalf("after handle %d: no lock on the file is left", step)
+		}
 	}
 }

@@ -183,3 +183,39 @@ func TestTenProcessesOpenAtOnce(t *testing.T) {
 		inspect(t, path, 0)
 	}
 }
+
+// TestHandlesComeAndGo: a process that opens and closes further handles keeps
+// the locks of the one it has. Without them another process that comes and goes
+// takes itself for the last, removes the log, and what is admitted afterwards is
+// in a file that nobody else sees [A1].
+func TestHandlesComeAndGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, issued := open(t, path, nil), justNow()
+	if _, err := s.Admit(t.Context(), presented(s, "first", pawl.NewOperationID(), issued)); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, path, nil).Close(); err != nil {
+		t.Fatal(err)
+	}
+	visitor := begin(t, task{Do: "open", Path: path})
+	visitor.hears()
+	visitor.start()
+	visitor.hears()
+	visitor.ends()
+	if _, err := s.Admit(t.Context(), presented(s, "g", pawl.NewOperationID(), issued)); err != nil {
+		t.Fatal(err)
+	}
+	again := begin(t, task{Do: "race", Path: path, Issued: issued, Grants: 1, Racers: 2})
+	again.hears()
+	again.start()
+	again.hears()
+	again.ends()
+	inspect(t, path, 3) // "first", "g" and the race's own
+	other := begin(t, task{Do: "admit", Path: path, Issued: issued, Grant: "g", ID: pawl.NewOperationID().String()})
+	if got, admitted := other.heard(); admitted {
+		t.Errorf("admitted again in another process: %+v", got)
+	}
+	if err := other.cmd.Wait(); err == nil {
+		t.Error("the other process was not refused")
+	}
+}

@@ -11,12 +11,16 @@ import (
 const (
 	defaultBatch = 1000
 	largestBatch = 10_000
+
+	// purgeChunk is how many rows one transaction deletes: admissions that wait
+	// for it wait as long as for a group of their own kind.
+	purgeChunk = 64
 )
 
 // Purge implements pawl.Store. An admission decides under the same write lock
 // and by the same clock, which never goes back, so what is deleted here is of
-// grants that can never be admitted again, whatever the clock does [P1]. One
-// call is one transaction [P4].
+// grants that can never be admitted again, whatever the clock does [P1]. A batch
+// is several short transactions, between which whoever waits has a turn [P4].
 func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
 	if b.Limit < 0 || b.Limit > largestBatch {
 		return pawl.PurgeReport{}, malformed("limit is not 1 to 10000")
@@ -24,8 +28,25 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if b.Limit == 0 {
 		b.Limit = defaultBatch
 	}
-	done, err := write(ctx, s, pawl.ErrUnavailable, func(t *txn) (*purge, error) {
-		p := &purge{txn: t, timings: s.opts.timings, left: int64(b.Limit)}
+	var all pawl.PurgeReport
+	for left := b.Limit; ; {
+		done, err := s.purgeChunk(ctx, int64(min(left, purgeChunk)))
+		if err != nil {
+			return all, err
+		}
+		all = all.Add(done.report)
+		all.More, all.Overdue = done.report.More, done.report.Overdue
+		if left -= purgeChunk; left <= 0 || !all.More {
+			all.Stale, err = s.stale(ctx, done.now)
+			return all, err
+		}
+	}
+}
+
+// purgeChunk deletes some rows in one transaction.
+func (s *Store) purgeChunk(ctx context.Context, rows int64) (*purge, error) {
+	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (*purge, error) {
+		p := &purge{txn: t, timings: s.opts.timings, left: rows}
 		for _, step := range []func() error{p.refusals, p.grants, p.operations, p.logs, p.results} {
 			if err := step(); err != nil {
 				return nil, err
@@ -33,11 +54,6 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 		}
 		return p, nil
 	})
-	if err != nil {
-		return pawl.PurgeReport{}, err
-	}
-	done.report.Stale, err = s.stale(ctx, done.now)
-	return done.report, err
 }
 
 // stale counts, without the write lock, what is never deleted by time and should

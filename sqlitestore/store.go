@@ -13,6 +13,8 @@
 // Callers must not assume that the file may be on a network file system (it is
 // refused), be copied back from a backup without [Store.RaiseEpoch], or be
 // replaced under a running process (writes then fail until it is opened again).
+// Nor may other code of the same process open it but through SQLite: a process
+// that closes a file loses all its locks on it.
 //
 // A caller's own tables may stand in the same file: with [Store.BeginTx] an
 // admission, the business write and the success are one commit.

@@ -12,7 +12,9 @@ import (
 // Tx is a transaction that a caller shares with the store: its own writes and an
 // admission, or a success, become one commit. It holds the write lock of the
 // file from [Store.BeginTx] to [Tx.Commit] or [Tx.Rollback], so everybody else
-// waits for it: keep it short, and call nothing slow in it.
+// waits for it, the store's other calls in the same goroutine included: keep it
+// short, call nothing slow in it, and end it before anything but AdmitTx,
+// ReserveTx and SettleTx is asked of the store.
 //
 // Nothing that was done in it counts before Commit has returned nil: an
 // operation that AdmitTx reports is not confirmed until then, and its owner may

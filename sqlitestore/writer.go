@@ -135,7 +135,11 @@ func (w *writer) do(group []*job) {
 	}
 	answers := make([]error, len(group))
 	for i, j := range group {
-		if answers[i], err = w.runJob(t, j.run); err != nil {
+		run := w.runJob
+		if len(group) == 1 {
+			run = w.runAlone
+		}
+		if answers[i], err = run(t, j.run); err != nil {
 			w.fail(group, err)
 			return
 		}
@@ -165,6 +169,19 @@ func (w *writer) runJob(t *txn, run func(*txn) error) (answer, err error) {
 	}
 	t.wrote = wrote
 	return answer, w.session.do(jobUndo, jobKeep) // this job only
+}
+
+// runAlone runs the only job of a transaction, which needs no savepoint: what it
+// must not leave goes with the transaction.
+func (w *writer) runAlone(t *txn, run func(*txn) error) (answer, err error) {
+	answer = run(t)
+	if w.engine.lost(answer) {
+		return nil, answer
+	}
+	if _, stands := answer.(*kept); answer != nil && !stands {
+		t.wrote = false
+	}
+	return answer, nil
 }
 
 // begin takes the write lock and the store's time.
