@@ -120,8 +120,7 @@ type guarded struct{ session }
 
 func (g guarded) run(ctx context.Context, steps ...step) error {
 	var own error // what reading a row says, which is no failure of the statement
-	all := make([]step, 0, len(steps)+2)
-	all = append(all, step{sql: "SAVEPOINT pawl"})
+	all := make([]step, 0, len(steps)+1)
 	for _, st := range steps {
 		if each := st.each; each != nil {
 			st.each = func(scan scanner) error {
@@ -132,9 +131,19 @@ func (g guarded) run(ctx context.Context, steps ...step) error {
 		all = append(all, st)
 	}
 	all = append(all, step{sql: "RELEASE SAVEPOINT pawl"})
+	// On its own, because what follows is prepared before any of it runs, and may fail there.
+	if err := g.session.run(ctx, step{sql: "SAVEPOINT pawl"}); err != nil {
+		return err
+	}
 	err := g.session.run(ctx, all...)
 	if err == nil {
 		return own
 	}
-	return errors.Join(err, g.session.run(ctx, step{sql: "ROLLBACK TO SAVEPOINT pawl"}, step{sql: "RELEASE SAVEPOINT pawl"}))
+	// One after the other: in a failed transaction nothing but the first may even be prepared.
+	for _, sql := range []string{"ROLLBACK TO SAVEPOINT pawl", "RELEASE SAVEPOINT pawl"} {
+		if failed := g.session.run(ctx, step{sql: sql}); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return err
 }
