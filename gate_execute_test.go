@@ -459,3 +459,21 @@ func stop(w *world) {
 }
 
 func TestCase_CD12_Stop(t *testing.T) { play(t, stop) }
+
+// A stop that comes between the submission check and the call stops the call [E7].
+func TestStopBeforeTheCall(t *testing.T) {
+	play(t, func(w *world) {
+		g := w.instance(func(c *pawl.Config) { c.Grace = time.Second })
+		r := w.request()
+		g.handle.after = on("MaySubmit", func(context.Context) error { time.Sleep(2 * time.Second); return nil })
+		go func() { _, _ = g.Execute(w.t.Context(), r) }()
+		synctest.Wait()
+		if err := g.Close(); err != nil {
+			w.wrongf("close: %v", err)
+		}
+		w.expect(r.OperationID, pawl.StatusAdmitted)
+		if n := w.bank.calls(r.OperationID); n != 0 {
+			w.wrongf("%d create calls after the stop", n)
+		}
+	})
+}

@@ -101,15 +101,14 @@ func TestStoredGrantForAnother(t *testing.T) {
 // details are those at the call.
 func TestCase_CB13_CallerMutatesTheRequest(t *testing.T) {
 	play(t, func(w *world) {
-		g := w.instance(func(c *pawl.Config) {
-			c.Effects = []pawl.Effect{checked{w.bank, func(context.Context, pawl.Proposal) error { time.Sleep(time.Second); return nil }}}
-		})
 		r := w.request()
-		go func() {
-			time.Sleep(time.Millisecond) // after the call began, before the admission
-			copy(r.Details, `{"amount":"999.00"}`)
-			r.Caller.Scopes[0] = "admin"
-		}()
+		g := w.instance(func(c *pawl.Config) {
+			c.Effects = []pawl.Effect{checked{w.bank, func(context.Context, pawl.Proposal) error {
+				copy(r.Details, `{"amount":"999.00"}`) // after the call began, before the admission
+				r.Caller.Scopes[0] = "admin"
+				return nil
+			}}}
+		})
 		op, err := g.Execute(w.t.Context(), r)
 		if err != nil || string(op.Intent.Details.JSON()) != `{"amount":"250.00"}` || op.Caller.Scopes[0] != "credit" {
 			w.wrongf("%v, %s for %v", err, op.Intent.Details.JSON(), op.Caller.Scopes)
@@ -301,6 +300,57 @@ func TestStoresAnswerIsNotBelievedBlindly(t *testing.T) {
 			w.expectEffects(r.OperationID, 0)
 		})
 	}
+}
+
+// A permit that grants nothing, or another owner something, permits nothing [O5].
+func TestPermitIsNotBelievedBlindly(t *testing.T) {
+	for name, permit := range map[string]pawl.Permit{
+		"zero": {}, "without a fence": {Granted: true}, "another owner's": {Granted: true, Fence: 2}, "refused": {Fence: 1},
+	} {
+		play(t, func(w *world) {
+			w.store = func(h *handle) pawl.Store { return permitting{h, permit} }
+			r := w.request()
+			if op, err := w.instance().Execute(w.t.Context(), r); err != nil || op.Status != pawl.StatusAdmitted {
+				w.wrongf("%s: %v, %v; want pending", name, op.Status, err)
+			}
+			if n := w.bank.calls(r.OperationID); n != 0 {
+				w.wrongf("%s: %d create calls", name, n)
+			}
+		})
+	}
+}
+
+// An owner that was not told its times, or whose time was over when it was told,
+// has none: nothing is sent [O5].
+func TestOwnerWithoutTimesSendsNothing(t *testing.T) {
+	for name, change := range map[string]func(*pawl.Admitted){
+		"no time of the answer": func(a *pawl.Admitted) { a.Owner.AsOf = time.Time{} },
+		"no lease":              func(a *pawl.Admitted) { a.Owner.LeaseUntil = time.Time{} },
+		"no deadline":           func(a *pawl.Admitted) { a.Owner.SubmitBy = time.Time{} },
+		"lease over":            func(a *pawl.Admitted) { a.Owner.LeaseUntil = a.Owner.AsOf },
+		"deadline over":         func(a *pawl.Admitted) { a.Owner.SubmitBy = a.Owner.AsOf },
+	} {
+		play(t, func(w *world) {
+			w.store = func(h *handle) pawl.Store { return lying{h, change} }
+			r := w.request()
+			if op, err := w.instance().Execute(w.t.Context(), r); err != nil || op.Status != pawl.StatusAdmitted {
+				w.wrongf("%s: %v, %v; want pending", name, op.Status, err)
+			}
+			if n := w.bank.calls(r.OperationID); n != 0 {
+				w.wrongf("%s: %d create calls", name, n)
+			}
+		})
+	}
+}
+
+// permitting is a store with one answer to every submission check.
+type permitting struct {
+	*handle
+	permit pawl.Permit
+}
+
+func (p permitting) MaySubmit(context.Context, pawl.OperationID, pawl.OwnerToken) (pawl.Permit, error) {
+	return p.permit, nil
 }
 
 // lying is a store whose answers to an admission are changed.

@@ -42,13 +42,13 @@ func (w *world) strand() pawl.OperationID {
 	return r.OperationID
 }
 
-// pauseOf lets an owner sleep past its lease at one of its store calls, once.
-func pauseOf(h *handle, call string, after bool) (woke chan struct{}) {
+// pauseOf lets an owner sleep at one of its store calls, once.
+func pauseOf(h *handle, call string, after bool, d time.Duration) (woke chan struct{}) {
 	woke = make(chan struct{})
 	var once sync.Once
 	sleep := on(call, func(context.Context) error {
 		once.Do(func() {
-			time.Sleep(time.Minute)
+			time.Sleep(d)
 			close(woke)
 		})
 		return nil
@@ -67,7 +67,7 @@ func pausedOwner(w *world, after bool) {
 	w.state()
 	a, b := w.instance(), w.instance()
 	r := w.request()
-	woke := pauseOf(a.handle, "MaySubmit", after)
+	woke := pauseOf(a.handle, "MaySubmit", after, time.Minute)
 	answer := make(chan pawl.Operation, 1)
 	go func() {
 		op, err := a.Execute(w.t.Context(), r)
@@ -351,6 +351,23 @@ func failedLookUp(w *world) {
 	w.expect(id, pawl.StatusUnknown)
 	w.expectEffects(id, 0)
 }
+
+// The submission deadline falls into a pause between the check's answer and the
+// call, while the lease goes on: the owner's own time says no [O5].
+func deadlineInAPause(w *world) {
+	w.state()
+	id := w.strand()
+	time.Sleep(590 * time.Second)
+	b := w.instance()
+	pauseOf(b.handle, "MaySubmit", true, 15*time.Second)
+	w.wants(b, handedOver())
+	w.expect(id, pawl.StatusNeedsReconciliation)
+	if n := w.bank.calls(id); n != 0 {
+		w.wrongf("%d create calls past the deadline", n)
+	}
+}
+
+func TestDeadlineInAPause(t *testing.T) { play(t, deadlineInAPause) }
 
 // Recovery creates again only where everything allows it [E5]. Each row takes
 // one thing away; that nothing was found is never a failure.
