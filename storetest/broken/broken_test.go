@@ -22,6 +22,10 @@ type catch struct {
 // catches is the table of the experiment. The first entries of a row are those
 // that a mistake is about; the others are what it brings with it.
 func catches() []catch {
+	return slices.Concat(admissionCatches(), authorityCatches(), ownershipCatches(), settlementCatches())
+}
+
+func admissionCatches() []catch {
 	return []catch{
 		{
 			store: "map per handle",
@@ -81,7 +85,11 @@ func catches() []catch {
 			caught: []string{"C-E8 B1", "C-E8 A8", "B2-keys B1", "B2-keys A8", "C-B14 B1", "C-B14 A8", "S2-errors A8"},
 		},
 		{store: "every issue is new", caught: []string{"C-A25 A6", "A6-issue A6", "A6-issue-race A6"}},
+	}
+}
 
+func authorityCatches() []catch {
+	return []catch{
 		{store: "revocation outside the claim", caught: []string{"C-C1 R1"}},
 		{store: "revocation without proof", caught: []string{"C-C3 R2"}},
 		{store: "purge before retention ends", caught: []string{"C-C5 P1", "P4-batches P4"}},
@@ -99,7 +107,11 @@ func catches() []catch {
 		{store: "status shown to another caller", caught: []string{"C-B15 S1"}},
 		{store: "foreign told from absent", caught: []string{"C-B15 S1"}},
 		{store: "memory shared with the caller", caught: []string{"C-B13 A5"}},
+	}
+}
 
+func ownershipCatches() []catch {
+	return []catch{
 		{
 			store: "owner door ignores the fence",
 			caught: []string{
@@ -133,7 +145,11 @@ func catches() []catch {
 			caught: []string{"O2-race O1"}, sometimes: []string{"C-D4 O2"},
 		},
 		{store: "lease from before the wait", caught: []string{"C-D16 O2"}},
+	}
+}
 
+func settlementCatches() []catch {
+	return []catch{
 		{
 			store: "unconditional status write",
 			caught: []string{
