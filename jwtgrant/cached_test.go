@@ -200,6 +200,7 @@ func TestBadAnswersChangeNothing(t *testing.T) {
 		"no list":             {200, `{"keys":{}}`},
 		"a member twice":      {200, `{"keys":[],` + strings.TrimPrefix(good, "{")},
 		"a private key":       {200, private},
+		"one private key":     {200, `{"keys":[` + strings.TrimSuffix(strings.TrimPrefix(private, `{"keys":[`), "]}") + "," + strings.TrimSuffix(strings.TrimPrefix(string(published(t, publicKey(t, 3))), `{"keys":[`), "]}") + "]}"},
 		"a symmetric key":     {200, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"key-2"}]}`},
 		"for encryption only": {200, strings.Replace(good, `"sig"`, `"enc"`, 1)},
 		"for signing only":    {200, strings.Replace(good, `"kty"`, `"key_ops":["sign"],"kty"`, 1)},

@@ -123,6 +123,39 @@ func TestKeysThatFitNothing(t *testing.T) {
 	wantMisconfigured(t, "a symmetric algorithm", err)
 }
 
+// TestKeyKeepsItsAlgorithm has an RSA key, whose type fits two algorithms: where
+// it is for one of them, the other is refused, signed by the very key or not.
+func TestKeyKeepsItsAlgorithm(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, signed := range []jwtgrant.Algorithm{jwtgrant.PS256, jwtgrant.RS256} {
+		k, err := jwtgrant.NewSigningKey("k", private, signed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := newIssuer(t, k, nil).Sign(credit(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range []jwtgrant.Algorithm{"", jwtgrant.PS256, jwtgrant.RS256} {
+			public, err := jwtgrant.NewPublicKey("k", private.Public(), declared)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := trusting(t, public).Verify(t.Context(), token)
+			if declared == "" || declared == signed {
+				if err != nil {
+					t.Errorf("%s under a key for %q: %v", signed, declared, err)
+				}
+				continue
+			}
+			wantRefusal(t, token, got, err, refused, pawl.ReasonSignature)
+		}
+	}
+}
+
 // TestNothingIsSignedThatWouldBeRefused asks for tokens that no verifier of this
 // realm accepts.
 func TestNothingIsSignedThatWouldBeRefused(t *testing.T) {

@@ -160,6 +160,31 @@ func TestOtherBindings(t *testing.T) {
 	testRefusals(t, v, rows)
 }
 
+// TestBoundToMore has a token that is bound to the holder's key and to something
+// else, which nobody here can check: the proof for the one is not enough.
+func TestBoundToMore(t *testing.T) {
+	v := atNoon(t, publicKey(t, 1))
+	holder, err := jwtgrant.NewSigningKey("", edKey(7), jwtgrant.EdDSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jkt := `"jkt":"` + string(holder.Public().Thumbprint()) + `"`
+	for cnf, ok := range map[string]bool{`{` + jkt + `}`: true, `{` + jkt + `,"x5t#S256":"` + b64(make([]byte, 32)) + `"}`: false} {
+		token := forged(fields{"cnf": literal(cnf)})
+		proof, err := holder.Prove(token, method, called, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := v.VerifyWithProof(t.Context(), token, jwtgrant.Proof{JWT: proof, Method: method, URL: called})
+		if ok && err != nil {
+			t.Errorf("%s: %v", cnf, err)
+		}
+		if !ok {
+			wantRefusal(t, token, got, err, refused, pawl.ReasonPossession)
+		}
+	}
+}
+
 // TestBearerWithProof has a token that needs no proof: one that came along does
 // not matter.
 func TestBearerWithProof(t *testing.T) {
