@@ -460,6 +460,22 @@ func stop(w *world) {
 
 func TestCase_CD12_Stop(t *testing.T) { play(t, stop) }
 
+// The answer to an admission comes late, with too little of the lease left: the
+// owner counts from before it asked, and sends nothing [O5].
+func TestLateAnswerToAnAdmission(t *testing.T) {
+	play(t, func(w *world) {
+		g := w.instance()
+		r := w.request()
+		g.handle.after = on("Admit", func(context.Context) error { time.Sleep(29 * time.Second); return nil })
+		if op, err := g.Execute(w.t.Context(), r); err != nil || op.Status != pawl.StatusAdmitted {
+			w.wrongf("%v, %v; want pending", op.Status, err)
+		}
+		if n := w.bank.calls(r.OperationID); n != 0 {
+			w.wrongf("%d create calls with a second of the lease left", n)
+		}
+	})
+}
+
 // A stop that comes between the submission check and the call stops the call [E7].
 func TestStopBeforeTheCall(t *testing.T) {
 	play(t, func(w *world) {

@@ -327,6 +327,7 @@ func TestOwnerWithoutTimesSendsNothing(t *testing.T) {
 		"no time of the answer": func(a *pawl.Admitted) { a.Owner.AsOf = time.Time{} },
 		"no lease":              func(a *pawl.Admitted) { a.Owner.LeaseUntil = time.Time{} },
 		"no deadline":           func(a *pawl.Admitted) { a.Owner.SubmitBy = time.Time{} },
+		"not the owner":         func(a *pawl.Admitted) { a.Fresh = false }, // reported, whatever else it says [A8]
 		"lease over":            func(a *pawl.Admitted) { a.Owner.LeaseUntil = a.Owner.AsOf },
 		"deadline over":         func(a *pawl.Admitted) { a.Owner.SubmitBy = a.Owner.AsOf },
 	} {
