@@ -17,10 +17,14 @@ import (
 )
 
 // TestStore runs the conformance suite. Instances share nothing but the file.
+// With PAWL_FULL_SIZES=1 the heavy cases are as large as the case list says.
 func TestStore(t *testing.T) {
-	dir := t.TempDir()
+	dir, sizes := t.TempDir(), storetest.Sizes{}
+	if os.Getenv("PAWL_FULL_SIZES") == "1" {
+		sizes = storetest.FullSizes()
+	}
 	storetest.Run(t, storetest.Harness{
-		Name: "sqlitestore", AnyStepBack: true,
+		Name: "sqlitestore", AnyStepBack: true, Sizes: sizes,
 		Deploy: func(_ context.Context, c storetest.Config) (*storetest.Deployment, error) {
 			return newDeployment(dir, c)
 		},
