@@ -276,6 +276,13 @@ func (g *Gate) asking(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, g.timings.StoreCallTimeout)
 }
 
+// committing bounds a call that makes an owner: on top comes the wait for a
+// standby at its commit, which the leases have room for [O4]. An owner whose
+// confirmation was never waited for would leave everything to recovery.
+func (g *Gate) committing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, g.timings.StoreCallTimeout+g.timings.ReplicationWaitBound)
+}
+
 // Close takes no new work, waits for what is in flight as long as the grace says,
 // then cancels the calls that are left and waits for their unknown outcomes to
 // be recorded [E7]. What does not even then end is left to recovery, and Close

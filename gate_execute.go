@@ -99,7 +99,7 @@ func (g *Gate) execute(ctx context.Context, e Effect, claim func(context.Context
 		}
 	case <-ctx.Done():
 	}
-	return admitted.Operation, nil
+	return admitted.Operation.Clone(), nil // the work goes on with its own
 }
 
 // perform is the work of the owner that an admission made. It answers once, as

@@ -45,14 +45,14 @@ func (g *Gate) Reserve(ctx context.Context, r ReservedRequest) (Admitted, error)
 
 // admit is the one write [A2].
 func (g *Gate) admit(ctx context.Context, a Admission) (Admitted, error) {
-	asking, cancel := g.asking(ctx)
+	asking, cancel := g.committing(ctx)
 	defer cancel()
 	got, err := g.store.Admit(asking, a)
 	return g.admitted(ctx, got, err, a.OperationID, a.Intent, a.Lock())
 }
 
 func (g *Gate) reserve(ctx context.Context, r Reservation) (Admitted, error) {
-	asking, cancel := g.asking(ctx)
+	asking, cancel := g.committing(ctx)
 	defer cancel()
 	got, err := g.store.Reserve(asking, r)
 	return g.admitted(ctx, got, err, r.OperationID(), r.Intent, r.Lock())
@@ -246,7 +246,7 @@ func (g *Gate) takeOver(ctx context.Context, t TakeOver) ([]TakenOver, error) {
 	if g.crew.isClosed() {
 		return nil, closedFor(ErrUnavailable)
 	}
-	asking, cancel := g.asking(ctx)
+	asking, cancel := g.committing(ctx)
 	defer cancel()
 	taken, err := g.store.TakeOver(asking, t)
 	for _, x := range taken {
