@@ -168,8 +168,9 @@ func (s *Store) pool(ctx context.Context, base *pgxpool.Config, p purpose, conns
 	if s.Pins == PinAtStartup {
 		maps.Copy(config.ConnConfig.RuntimeParams, s.pins(s.server, p))
 	}
-	if s.server.pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		// A pooler may hand each transaction to another backend, which knows no statement by name.
+	if (s.server.pooled || s.Pins == PinByRole) && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// A pooler may hand each transaction to another backend, which knows no statement by name; and only what is
+		// pinned keeps a plan that outlives its call from scanning [A11].
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
