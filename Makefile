@@ -1,13 +1,13 @@
 # `make` or `make help` lists what there is. What a target does stands in .ci/stages, one function a stage.
 .DEFAULT_GOAL := help
-.PHONY: help test check race short demo fuzz format clean
+.PHONY: help test check race short demo soak fuzz format clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: export PAWL_REQUIRE_ALL := 1
 test: ## everything that must pass before a change lands; fetches what it needs
-	@.ci/stages setup build check test-core test-sqlite test-postgres test-etcd test-command test-failpoints race demo
+	@.ci/stages setup build check test-core test-sqlite test-postgres test-etcd test-command test-failpoints test-soak race demo
 
 check: ## format, vet, staticcheck, the rules of the architecture, the contract map
 	@.ci/stages check
@@ -20,6 +20,9 @@ short: ## the tests in short form, with Go alone, telling what they skipped and 
 
 demo: ## the double credit, and its absence, in real processes
 	@.ci/stages demo
+
+soak: ## PAWL_SOAK grants (default 2000) through two processes that are killed and stopped; PAWL_SEED plans another run
+	@.ci/stages setup soak
 
 fuzz: ## every fuzz target for PAWL_FUZZTIME (default 5m)
 	@.ci/stages fuzz

@@ -14,6 +14,18 @@ import (
 	"github.com/pawl-go/pawl/internal/billing"
 )
 
+// onBoth runs a test on each store, both at once: they mostly wait for leases.
+func onBoth(t *testing.T, f func(t *testing.T, p place)) {
+	long(t)
+	t.Parallel()
+	for name, found := range map[string]func(*testing.T) place{"sqlite": onSQLite, "postgres": onPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, found(t))
+		})
+	}
+}
+
 // customers are orders under way, each waiting for its answer.
 type customers struct {
 	w       *world
@@ -299,7 +311,12 @@ func TestCase_CD12_Terminated(t *testing.T) {
 // refusedWhileClosing asks a worker that was told to stop until it says that nothing ran, which must be true [A6].
 func (w *world) refusedWhileClosing(t *testing.T, p *process) {
 	for {
-		g, id := w.mustIssue(t, "acc_late"), pawl.NewOperationID()
+		id := pawl.NewOperationID()
+		g, err := w.issue(t.Context(), pawl.FormToken, "acc_late", "250.00")
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		got, err := w.ask(t.Context(), p.url, g.order(id))
 		switch {
 		case err == nil && got.Reason == pawl.ReasonClosed:

@@ -13,6 +13,7 @@ import (
 // TestWrongWorkersAreCaught plays short plans with workers that are wrong in one way each, and wants them found guilty of
 // it: a soak that cannot fail shows nothing.
 func TestWrongWorkersAreCaught(t *testing.T) {
+	long(t)
 	t.Parallel()
 	const racy = billing.ConcurrencyRacy
 	for _, tc := range []struct {

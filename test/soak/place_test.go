@@ -53,17 +53,6 @@ func onPostgres(t *testing.T) place {
 	return place{Postgres: pgtest.Shared(t, pgtest.Newest(t)).Database(t)}
 }
 
-// onBoth runs a test on each store, both at once: they mostly wait for leases.
-func onBoth(t *testing.T, f func(t *testing.T, p place)) {
-	t.Parallel()
-	for name, found := range map[string]func(*testing.T) place{"sqlite": onSQLite, "postgres": onPostgres} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f(t, found(t))
-		})
-	}
-}
-
 // terms are what workers are configured with.
 type terms struct {
 	// Stated says that the provider's contract is stated, without which recovery never creates [E3, E5].

@@ -114,8 +114,14 @@ func createFault(r *rand.Rand, account string) (f billing.Fault, lossy bool) {
 	switch n := r.IntN(100); {
 	case n < 36:
 		lost := []billing.Fault{
-			{Do: billing.LostAfter}, {Do: billing.LostAfter, Reset: true}, {Do: billing.FailAfter}, {Do: billing.FailAfter, Stored: true},
-			{Do: billing.GarbageAfter}, {Do: billing.HalfAfter}, {Do: billing.CutBefore}, {DelayAfter: 2 * callTimeout},
+			{Do: billing.LostAfter},
+			{Do: billing.LostAfter, Reset: true},
+			{Do: billing.FailAfter},
+			{Do: billing.FailAfter, Stored: true},
+			{Do: billing.GarbageAfter},
+			{Do: billing.HalfAfter},
+			{Do: billing.CutBefore},
+			{DelayAfter: 2 * callTimeout},
 		}[r.IntN(8)]
 		lost.Account, lost.Times, lost.DelayBefore = f.Account, f.Times, f.DelayBefore
 		return lost, true

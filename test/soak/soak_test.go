@@ -25,6 +25,14 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
+// long skips a test that waits for many leases, or for an engine, where the short form is asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("waits for leases: run without -short")
+	}
+}
+
 // grants is how many grants a soak presents: as many as PAWL_SOAK says, else its short form, and fewer with -short.
 func grants(t *testing.T, short int) int {
 	t.Helper()
@@ -57,12 +65,14 @@ func TestSoakSQLite(t *testing.T) {
 
 // TestSoakPostgres is the same through two processes on one PostgreSQL.
 func TestSoakPostgres(t *testing.T) {
+	long(t)
 	soak(t, onPostgres(t), terms{Stated: true}, billing.Settings{}, measure{grants: grants(t, 150)}, 2)
 }
 
 // TestSoakWithoutContract: the provider states no contract. Recovery never creates; what it cannot find waits for a person
 // [E3, E5].
 func TestSoakWithoutContract(t *testing.T) {
+	long(t)
 	rep := soak(t, onSQLite(t), terms{}, billing.Settings{}, measure{grants: grants(t, 60)}, 3)
 	if rep.statuses[pawl.StatusNeedsReconciliation] == 0 {
 		t.Error("nothing was left to a person, so this run shows nothing of it")
@@ -72,5 +82,6 @@ func TestSoakWithoutContract(t *testing.T) {
 // TestSoakRacyProvider: the provider makes a second effect of a second call while the first is in flight, and states
 // nothing else. There is still at most one effect for each grant, because there is at most one call [E5].
 func TestSoakRacyProvider(t *testing.T) {
+	long(t)
 	soak(t, onSQLite(t), terms{}, billing.Settings{Concurrency: billing.ConcurrencyRacy}, measure{grants: grants(t, 60)}, 4)
 }

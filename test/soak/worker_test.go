@@ -23,11 +23,13 @@ import (
 )
 
 const (
-	creditKind pawl.Kind = "credit.create"
-	currency             = "USD"
-	customer             = "ana"
-	issuerName           = "support"
+	currency   = "USD"
+	customer   = "ana"
+	issuerName = "support"
 )
+
+// creditKind is the kind of every grant.
+const creditKind pawl.Kind = "credit.create"
 
 // assignment is what a worker process is told, in its environment.
 type assignment struct {
