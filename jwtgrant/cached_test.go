@@ -41,10 +41,14 @@ func newEndpoint(t testing.TB, keys ...jwtgrant.PublicKey) *endpoint {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.status >= 300 && e.status < 400 {
+		status := e.status
+		if status >= 300 && status < 400 {
 			w.Header().Set("Location", "/elsewhere")
 		}
-		w.WriteHeader(e.status)
+		if r.URL.Path == "/elsewhere" {
+			status = http.StatusOK
+		}
+		w.WriteHeader(status)
 		w.Write(e.body)
 	}))
 	t.Cleanup(e.Close)

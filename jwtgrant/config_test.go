@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -153,6 +154,29 @@ func TestKeyKeepsItsAlgorithm(t *testing.T) {
 			}
 			wantRefusal(t, token, got, err, refused, pawl.ReasonSignature)
 		}
+	}
+}
+
+// TestSaltOfPS256 checks as strictly as others do: RFC 7518 wants a salt of the
+// digest's size.
+func TestSaltOfPS256(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := jwtgrant.NewSigningKey("k", private, jwtgrant.PS256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := newIssuer(t, k, nil).Sign(credit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := strings.LastIndex(token, ".")
+	digest := sha256.Sum256([]byte(token[:end]))
+	options := &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}
+	if err := rsa.VerifyPSS(&private.PublicKey, crypto.SHA256, digest[:], []byte(unb64(token[end+1:])), options); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package jwtgrant_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -172,6 +173,25 @@ func TestCase_CB14_AnotherGeneration(t *testing.T) {
 	if op, err := b.gate.Status(t.Context(), first.OperationID, pawl.AsCaller(again.Caller), 0); err != nil || op.ID != first.OperationID {
 		t.Errorf("the status after another login: %v, error %v", op.ID, err)
 	}
+}
+
+// TestCase_CB16_NobodyCanTell has the key set away and nothing known of the key:
+// nothing runs, the grant is unspent, and the answer is to try again [A6].
+func TestCase_CB16_NobodyCanTell(t *testing.T) {
+	k, c := newKey(t, jwtgrant.EdDSA), &handClock{}
+	e := newEndpoint(t, publicKey(t, 1))
+	keys := urlKeys(t, e, c)
+	v, err := jwtgrant.NewVerifier(realm, []jwtgrant.TrustedIssuer{{Name: issuerName, Keys: keys}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBoundary(t, v, nil, noon())
+	r := request(signedCredit(t, k, nil))
+	e.answer(http.StatusServiceUnavailable, nil)
+	b.wantNothing(t, r, pawl.ErrNotConfirmed, pawl.ReasonUnreachable)
+	e.publish(t, k.Public())
+	c.advance(time.Minute)
+	b.wantAdmitted(t, r)
 }
 
 // TestCase_CA25_RepeatedIssue has the answer of an issue lost: what is issued
