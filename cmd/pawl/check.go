@@ -57,14 +57,16 @@ func (c *checkCommand) Run(ctx context.Context, env environment) error {
 		return c.printConfig(env)
 	}
 	return c.with(ctx, env, func(st store) error {
-		facts, err := st.Check(ctx)
-		if err != nil {
-			return err
-		}
 		timings, err := c.timings()
 		if err != nil {
 			return err
 		}
+		asked := env.now()
+		facts, err := st.Check(ctx)
+		if err != nil {
+			return err
+		}
+		facts.Checks = append(facts.Checks, hostClock(asked, env.now(), facts.Now, timings.IssueSkew))
 		if err := c.print(env, facts, timings.Inequalities()); err != nil {
 			return err
 		}
@@ -73,6 +75,30 @@ func (c *checkCommand) Run(ctx context.Context, env environment) error {
 		}
 		return nil
 	})
+}
+
+// hostClock compares this host's clock with the store's. The store decides
+// whatever this one shows; but an issuer on this host would date its grants by it,
+// and ahead by more than the skew they are refused.
+func hostClock(asked, answered, store time.Time, skew time.Duration) pawl.Fact {
+	apart := time.Duration(0)
+	switch {
+	case asked.After(store):
+		apart = asked.Sub(store)
+	case answered.Before(store):
+		apart = answered.Sub(store)
+	}
+	f := pawl.Fact{Name: "host clock", Value: "within " + answered.Sub(asked).Round(time.Millisecond).String() + " of the store's", OK: true}
+	if apart.Abs() <= skew {
+		if apart.Abs() >= time.Millisecond {
+			f.Value = apart.Round(time.Millisecond).String() + " from the store's"
+		}
+		return f
+	}
+	f.OK, f.Unsafe = false, true
+	f.Value = apart.Round(time.Second).String() + " from the store's, more than IssueSkew (" + skew.String() + ")"
+	f.Fix = "synchronise the clocks: chronyc makestep"
+	return f
 }
 
 func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequality) error {

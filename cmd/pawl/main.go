@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], environment{in: os.Stdin, out: os.Stdout, err: os.Stderr, get: os.Getenv})
+	code := run(ctx, os.Args[1:], environment{in: os.Stdin, out: os.Stdout, err: os.Stderr, get: os.Getenv, now: time.Now})
 	stop()
 	os.Exit(code)
 }
@@ -31,6 +32,7 @@ type environment struct {
 	out io.Writer
 	err io.Writer
 	get func(string) string
+	now func() time.Time // this host's clock, which decides nothing
 }
 
 // exitUsage is the exit code of a command line that cannot be read: the class of

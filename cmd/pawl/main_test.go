@@ -9,12 +9,19 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // TestMain lets the scripts run this very program as "pawl".
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pawl": main})
+	testscript.Main(postgres{m}, map[string]func(){"pawl": main})
 }
+
+// postgres runs the tests with the servers that they share, and ends those.
+type postgres struct{ m *testing.M }
+
+func (p postgres) Run() int { return pgtest.Main(p.m) }
 
 // TestScripts are the command's behaviour, messages and exit codes, as text
 // beside their inputs: testdata/script.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -32,7 +33,7 @@ func startServer(t *testing.T, db string) *server {
 	go func() {
 		ended <- runFor(ctx, []string{"serve", "--dev", "--store", "sqlite:" + db, "--listen", "127.0.0.1:0"}, environment{
 			in: strings.NewReader(""), out: in, err: &logs,
-			get: func(name string) string { return map[string]string{"PAWL_DEV_TOKEN": devTestToken}[name] },
+			get: func(name string) string { return map[string]string{"PAWL_DEV_TOKEN": devTestToken}[name] }, now: time.Now,
 		})
 		_ = in.Close()
 	}()
