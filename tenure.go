@@ -22,17 +22,34 @@ func (t tenure) leaseLeft() time.Duration { return t.left(t.owner.LeaseUntil) }
 // submitLeft is how long a create call may still be sent.
 func (t tenure) submitLeft() time.Duration { return t.left(t.owner.SubmitBy) }
 
-func (t tenure) left(until time.Time) time.Duration {
+func (t tenure) left(until time.Time) time.Duration { return t.span(until) - t.watch.elapsed() }
+
+// span is how long after the question something ends; 0 for no owner.
+func (t tenure) span(until time.Time) time.Duration {
 	if t.owner.AsOf.IsZero() || until.IsZero() {
 		return 0
 	}
-	return until.Sub(t.owner.AsOf) - t.watch.elapsed()
+	return until.Sub(t.owner.AsOf)
 }
 
 // during bounds a step of an owner by its own time and by its lease, less the
 // margin: the owner has stopped before somebody else may begin [O4].
 func (t tenure) during(ctx context.Context, step, margin time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, min(step, t.leaseLeft()-margin))
+	return t.before(ctx, step, t.span(t.owner.LeaseUntil)-margin)
+}
+
+// calling bounds a create call by what a call may take that is sent at the
+// submission deadline: the provider's key must outlast that, and a pause since
+// the check does not get more [O5].
+func (t tenure) calling(ctx context.Context, step, margin time.Duration) (context.Context, context.CancelFunc) {
+	return t.before(ctx, step, min(t.span(t.owner.LeaseUntil)-margin, t.span(t.owner.SubmitBy)+step))
+}
+
+// before bounds a step by its own time and by an end that counts from the question.
+func (t tenure) before(ctx context.Context, step, end time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(ctx, t.watch.at(end))
+	stepping, stop := context.WithTimeout(ctx, step)
+	return stepping, func() { stop(); cancel() }
 }
 
 // confirm asks whether one create call may be sent now [O5]: the store, and then
@@ -59,7 +76,7 @@ func (g *Gate) confirm(ctx context.Context, op Operation, t tenure) error {
 
 // submit sends one create call under its own timeout, which the lease covers.
 func (g *Gate) submit(ctx context.Context, e Effect, op Operation, t tenure) Outcome {
-	calling, cancel := t.during(ctx, g.timings.For(op.Intent.Kind).EffectTimeout, g.timings.LeaseMargin)
+	calling, cancel := t.calling(ctx, g.timings.For(op.Intent.Kind).EffectTimeout, g.timings.LeaseMargin)
 	defer cancel()
 	watch := startStopwatch()
 	out, note := submitTo(calling, e, op.submission(t.owner.Fence))

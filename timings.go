@@ -219,8 +219,9 @@ func (t Timings) kindRules(kind string, k KindTimings) []Inequality {
 	}
 	if p := k.Provider; p.KeyRetention > 0 {
 		rules = append(rules, Inequality{
-			Rule: "SubmissionWindow <= KeyRetention - LeaseMargin - ClockDifference", Kind: kind,
-			Left: k.SubmissionWindow, Op: "<=", Right: p.KeyRetention - t.LeaseMargin - p.ClockDifference,
+			// A call that is sent at the last moment takes its time to arrive, and the key must still be kept then.
+			Rule: "SubmissionWindow <= KeyRetention - EffectTimeout - LeaseMargin - ClockDifference", Kind: kind,
+			Left: k.SubmissionWindow, Op: "<=", Right: p.KeyRetention - k.EffectTimeout - t.LeaseMargin - p.ClockDifference,
 		})
 	}
 	return rules

@@ -79,9 +79,9 @@ func breaches() []breach {
 			func(_ *pawl.Timings, k *pawl.KindTimings) { k.BackoffCap = k.BackoffBase - 1 }, nil,
 		},
 		{
-			"SubmissionWindow <= KeyRetention - LeaseMargin - ClockDifference", "10m0s <= 9m59.999999999s",
+			"SubmissionWindow <= KeyRetention - EffectTimeout - LeaseMargin - ClockDifference", "10m0s <= 9m59.999999999s",
 			func(_ *pawl.Timings, k *pawl.KindTimings) {
-				k.Provider = pawl.ProviderContract{ClockDifference: time.Second, KeyRetention: 10*time.Minute + 3*time.Second - 1}
+				k.Provider = pawl.ProviderContract{ClockDifference: time.Second, KeyRetention: 10*time.Minute + 13*time.Second - 1}
 			}, nil,
 		},
 	}
