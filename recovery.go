@@ -155,8 +155,6 @@ func (r *rescue) createAgain(ctx context.Context) ending {
 		return r.handOver(ctx, "nothing was found, and no stated contract allows another call")
 	case r.op.Takeovers > r.kt.MaxTakeovers:
 		return r.handOver(ctx, "nothing was found, and all attempts are used up")
-	case r.tenure.submitLeft() <= 0:
-		return r.handOver(ctx, "nothing was found, and the submission deadline is over")
 	case !r.renew(ctx):
 		return lost
 	}

@@ -183,6 +183,9 @@ func TestStoreGoesAwayDuringRecovery(t *testing.T) {
 					if _, err := a.RecoverOnce(w.t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
 						w.wrongf("recovery: %v", err)
 					}
+					if n := w.bank.calls(id); n != 0 && call != "Record" && call != "Settle" {
+						w.wrongf("%d create calls without a confirmed check", n)
+					}
 					time.Sleep(10 * time.Minute)
 					if _, err := w.instance().RecoverOnce(w.t.Context()); err != nil {
 						w.wrongf("recovery: %v", err)

@@ -329,11 +329,19 @@ func (b *bank) make(s pawl.Submission) string {
 // Find implements pawl.Finder.
 func (b *bank) Find(ctx context.Context, l pawl.Lookup) (pawl.Found, error) {
 	b.mu.Lock()
-	find, made := b.find, b.books[l.OperationID]
+	find := b.find
 	b.mu.Unlock()
 	if find != nil {
 		return find(ctx, l)
 	}
+	return b.look(l)
+}
+
+// look answers from the books.
+func (b *bank) look(l pawl.Lookup) (pawl.Found, error) {
+	b.mu.Lock()
+	made := b.books[l.OperationID]
+	b.mu.Unlock()
 	if len(made) == 0 {
 		return pawl.FoundNothing(), nil
 	}
