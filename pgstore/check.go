@@ -128,7 +128,7 @@ func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
 		fact("transaction_isolation", f.isolation, f.isolation == "read committed", s.pinFix("default_transaction_isolation", "read committed")),
 		fact("synchronous_commit", f.commit, safeCommit(f.commit, policy.Replicated), s.pinFix("synchronous_commit", "on")),
 		fact("synchronous_standby_names", standbys, !policy.Replicated || f.standbys != "",
-			"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)', and SELECT pg_reload_conf()"),
+			standbysFix),
 		fact("client_min_messages", f.minMessages, !hidesWarnings(f.minMessages), s.pinFix("client_min_messages", "warning")),
 		fact(s.boundName(), f.bound(), f.bounded(), s.pinFix(s.boundName(), policy.AdmissionBound.String())),
 		{Name: "pins", Value: pinned, OK: true},
@@ -140,6 +140,8 @@ func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
 	}
 	return facts
 }
+
+const standbysFix = "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)', and SELECT pg_reload_conf()"
 
 func (s *Store) pinFix(setting, value string) string {
 	if s.Pins == PinByRole {

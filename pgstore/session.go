@@ -97,23 +97,28 @@ func (f *inForce) bound() string {
 
 // faults names what is wrong with a session. The admission statements decide;
 // this explains them, and is all that guards a write that is no admission.
-func (f *inForce) faults(p purpose) []string {
+func (s *Store) faults(f *inForce, p purpose) []string {
 	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	fault := func(fix, format string, args ...any) {
+		faults = append(faults, fmt.Sprintf(format, args...)+" ("+fix+")")
+	}
 	if f.isolation != "read committed" {
-		fault("transaction_isolation is %s, not read committed", f.isolation)
+		fault(s.pinFix("default_transaction_isolation", "read committed"),
+			"transaction_isolation is %s, not read committed", f.isolation)
 	}
 	if hidesWarnings(f.minMessages) {
-		fault("client_min_messages is %s, which hides the warning of a cancelled wait", f.minMessages)
+		fault(s.pinFix("client_min_messages", "warning"),
+			"client_min_messages is %s, which hides the warning of a cancelled wait", f.minMessages)
 	}
 	if !safeCommit(f.commit, f.replicated) {
-		fault("synchronous_commit is %s", f.commit)
+		fault(s.pinFix("synchronous_commit", "on"), "synchronous_commit is %s", f.commit)
 	}
 	if f.replicated && f.standbys == "" {
-		fault("synchronous_standby_names is empty although the store promises to survive a fail-over")
+		fault(standbysFix, "synchronous_standby_names is empty although the store promises to survive a fail-over")
 	}
-	if p == forAdmissions && !f.bounded() {
-		fault("the bound on an admission is %s, not over 0 and at most %v", f.bound(), time.Duration(f.admissionMicros)*time.Microsecond)
+	if limit := time.Duration(f.admissionMicros) * time.Microsecond; p == forAdmissions && !f.bounded() {
+		fault(s.pinFix(s.boundName(), limit.String()),
+			"the bound on an admission is %s, not over 0 and at most %v", f.bound(), limit)
 	}
 	return faults
 }
@@ -143,7 +148,7 @@ func (s *Store) unfit(f *inForce, p purpose) error {
 	if id := f.storeID.String(); id != s.id {
 		return misconfigured("this is the store %s, not %s", id, s.id)
 	}
-	if faults := f.faults(p); faults != nil {
+	if faults := s.faults(f, p); faults != nil {
 		return misconfigured("this session may write nothing: %s", strings.Join(faults, "; "))
 	}
 	return nil
