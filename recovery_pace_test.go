@@ -296,3 +296,43 @@ func TestTimelineOfARecovery(t *testing.T) {
 		}
 	})
 }
+
+// The steps of an execution and of a recovery come in one order: a check just
+// before each call, and a renewal before each step of recovery [E4, E6, O5].
+func TestStepsInOrder(t *testing.T) {
+	play(t, func(w *world) {
+		w.state()
+		var steps []string
+		step := func(name string) { steps = append(steps, name) }
+		w.bank.before = func(context.Context, pawl.Submission) error { step("Submit"); return nil }
+		w.bank.find = func(_ context.Context, l pawl.Lookup) (pawl.Found, error) { step("Find"); return w.bank.look(l) }
+		id := w.strand()
+		g := w.instance(func(c *pawl.Config) {
+			c.Effects = []pawl.Effect{checkedFinder{w.bank, func() { step("Precheck") }}}
+		})
+		g.handle.before = func(_ context.Context, call string) error { step(call); return nil }
+		if _, err := g.Execute(w.t.Context(), w.request()); err != nil {
+			w.wrongf("%v", err)
+		}
+		if want := []string{"Precheck", "Admit", "MaySubmit", "Submit", "Record"}; !slices.Equal(steps, want) {
+			w.wrongf("an execution does %q, want %q", steps, want)
+		}
+		steps = nil
+		time.Sleep(time.Minute)
+		w.wants(g, pawl.RecoveryReport{TakenOver: 1, Created: 1, Settled: 1})
+		want := []string{"TakeOver", "Renew", "Find", "Renew", "MaySubmit", "Submit", "Record"}
+		if !slices.Equal(steps, want) {
+			w.wrongf("a recovery does %q, want %q", steps, want)
+		}
+		w.expectEffects(id, 1)
+	})
+}
+
+// checkedFinder is an effect with a check, and a look-up.
+type checkedFinder struct {
+	*bank
+	check func()
+}
+
+// Precheck implements pawl.Prechecker.
+func (c checkedFinder) Precheck(context.Context, pawl.Proposal) error { c.check(); return nil }
