@@ -87,10 +87,20 @@ func (c *demoCommand) play(ctx context.Context, env environment, places *demoPla
 	if !c.JSON {
 		o.Out, o.Colour = env.out, isTerminal(env.out, env.get)
 	}
-	if isTerminal(env.err, func(string) string { return "" }) { // the line is no colour
+	if isTerminal(env.err, notColour(env.get)) {
 		o.Progress = env.err
 	}
 	return demo.Run(ctx, o)
+}
+
+// notColour hides NO_COLOR: a line that is rewritten is no colour.
+func notColour(get func(string) string) func(string) string {
+	return func(name string) string {
+		if name == "NO_COLOR" {
+			return ""
+		}
+		return get(name)
+	}
 }
 
 // newDemoIssuer is the supervisor, with a key that lives as long as the demo.

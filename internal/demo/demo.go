@@ -129,7 +129,7 @@ func Run(ctx context.Context, o *Options) (Report, error) {
 	sc.opening()
 	report := Report{OK: true}
 	for i, r := range results {
-		got := sc.await(r, plans[i], len(plans)-i)
+		got := sc.await(r, plans[i], i+1, len(plans))
 		if ctx.Err() == nil {
 			sc.show(i+1, got)
 		}

@@ -36,7 +36,7 @@ func (l *localRecord) apply(ctx context.Context, agent string, a application) an
 		l.tell(event{Type: evInvalid, Text: err.Error()})
 		return answer{Code: http.StatusForbidden, Error: "grant-not-valid"}
 	}
-	if _, before := l.used.LoadOrStore(grant.Key, true); before {
+	if !l.note(grant.Key) {
 		l.tell(event{Type: evKnown})
 		return answer{Code: http.StatusConflict, Error: "grant-not-available"}
 	}
@@ -56,6 +56,13 @@ func (l *localRecord) apply(ctx context.Context, agent string, a application) an
 	}
 	l.tell(event{Type: evAnswer, Credit: id})
 	return answer{Code: http.StatusOK, Status: "succeeded", Credit: id}
+}
+
+// note notes a grant as used and reports whether it was not before: one atomic
+// step for everybody in this process.
+func (l *localRecord) note(k pawl.GrantKey) (first bool) {
+	_, before := l.used.LoadOrStore(k, true)
+	return !before
 }
 
 // check does all that can be known of a grant without knowing of its use.

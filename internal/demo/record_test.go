@@ -3,8 +3,11 @@ package demo
 import (
 	"encoding/json"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +45,30 @@ func TestLocalRecordIsRightInOneProcess(t *testing.T) {
 	}
 	if said.count(evNoted) != 1 || said.count(evKnown) != 99 || said.count(evAnswer) != 1 {
 		t.Errorf("told of %d notes, %d repetitions, %d answers", said.count(evNoted), said.count(evKnown), said.count(evAnswer))
+	}
+}
+
+// TestLocalRecordNotesOnce races the map alone, where two that come at once are
+// nanoseconds apart.
+func TestLocalRecordNotesOnce(t *testing.T) {
+	r := newLocalRecord(nil, nil, nil, nil)
+	for i := range 5000 {
+		k := pawl.GrantKey{Issuer: IssuerName, ID: strconv.Itoa(i)}
+		var ready, firsts atomic.Int32
+		var racers sync.WaitGroup
+		for range 2 {
+			racers.Go(func() {
+				for ready.Add(1); ready.Load() < 2; {
+					runtime.Gosched()
+				}
+				if r.note(k) {
+					firsts.Add(1)
+				}
+			})
+		}
+		if racers.Wait(); firsts.Load() != 1 {
+			t.Fatalf("round %d: %d were the first", i, firsts.Load())
+		}
 	}
 }
 

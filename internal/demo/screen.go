@@ -51,21 +51,21 @@ func (s *screen) opening() {
 	s.line("")
 }
 
-// await waits for a run and says so, now and then.
-func (s *screen) await(r <-chan result, p plan, left int) result {
+// await waits for a run and says so, on a line that is rewritten.
+func (s *screen) await(r <-chan result, p plan, n, of int) result {
 	if s.progress == nil {
 		return <-r
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	for turn := 0; ; turn++ {
 		select {
 		case got := <-r:
 			_, _ = fmt.Fprint(s.progress, "\r\x1b[K")
 			return got
 		case <-tick.C:
-			spin := []string{"|", "/", "-", "\\"}[n%4]
-			_, _ = fmt.Fprintf(s.progress, "\r\x1b[K%s %d runs to come; playing: %s, %s", spin, left, p.store, p.incident)
+			spin := []string{"|", "/", "-", "\\"}[turn%4]
+			_, _ = fmt.Fprintf(s.progress, "\r\x1b[K%s run %d of %d: %s, %s", spin, n, of, p.store, p.incident)
 		}
 	}
 }

@@ -227,8 +227,12 @@ func TestBrokenClaims(t *testing.T) {
 			t.Errorf("%s/%s: %v", p.store, p.incident, err)
 		}
 	}
-	if want("it", answer{Code: 409}, 200, "") == nil || want("it", answer{Code: 200, Status: "admitted"}, 200, "succeeded") == nil {
+	if want("it", answer{Code: 409, Error: "x"}, spent) == nil || want("it", answer{Code: 200, Status: "failed"}, pending, succeeded) == nil {
 		t.Error("a wrong answer is taken")
+	}
+	idle := plan{play: func(context.Context, *stage) error { return nil }, credits: 1, total: "250.00"}
+	if r := (&stage{plan: idle, log: newEventLog()}).run(t.Context()); r.Problem == "" {
+		t.Error("a run without a credit ends as claimed")
 	}
 	var out strings.Builder
 	s := newScreen(&Options{Out: &out, Colour: true})
