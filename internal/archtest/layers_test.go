@@ -75,6 +75,10 @@ func layers() []layer {
 			dir: "jwtgrant/...", own: []string{".", "internal/canonical", "jwtgrant/..."}, ext: []string{"github.com/go-jose/go-jose/v4"},
 			never: stores, why: "grants come to a store verified, so the verifier knows no store",
 		},
+		{
+			dir: "examples/...", own: []string{".", "sqlitestore", "internal/billing"},
+			why: "what a stranger reads first: programs as they would write them",
+		},
 		{dir: "httpeffect/...", own: []string{"."}, never: stores, why: "an effect sees submissions, not stores"},
 		{dir: "idempotency/...", own: []string{"."}, never: stores, why: "middleware on the gate, whatever the store"},
 		{
