@@ -406,6 +406,29 @@ func TestRecoveryCreatesOnlyWhere(t *testing.T) {
 	}
 }
 
+// A look-up that does not answer ends with its timeout, and has learnt nothing [E2].
+func TestLookUpTimesOut(t *testing.T) {
+	play(t, func(w *world) {
+		w.timings.Default.FindTimeout = 3 * time.Second
+		id := w.strand()
+		w.bank.find = func(ctx context.Context, _ pawl.Lookup) (pawl.Found, error) {
+			select {
+			case <-ctx.Done():
+				return pawl.Found{}, ctx.Err()
+			case <-time.After(time.Hour):
+				return pawl.FoundNothing(), nil
+			}
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		w.wants(w.instance(), pawl.RecoveryReport{TakenOver: 1, Paced: 1})
+		if took := time.Since(began); took != 3*time.Second {
+			w.wrongf("the look-up ended after %v, want 3 s", took)
+		}
+		w.expect(id, pawl.StatusUnknown)
+	})
+}
+
 func TestFailedLookUp(t *testing.T) { play(t, failedLookUp) }
 
 func handedOver() pawl.RecoveryReport { return pawl.RecoveryReport{TakenOver: 1, HandedOver: 1} }
