@@ -29,6 +29,12 @@ func TestCase_CA11_OtherConstraints(t *testing.T) {
 			 CREATE TRIGGER broken AFTER INSERT ON pawl_operations BEGIN INSERT INTO mine VALUES (1); END`,
 			`DROP TRIGGER broken`,
 		},
+		"a violation found at the commit": {
+			`CREATE TABLE parents (id INTEGER PRIMARY KEY);
+			 CREATE TABLE mine (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+			 CREATE TRIGGER broken AFTER INSERT ON pawl_operations BEGIN INSERT INTO mine VALUES (1); END`,
+			`DROP TRIGGER broken`,
+		},
 		"an index that is not the store's": {
 			`CREATE UNIQUE INDEX broken ON pawl_operations (kind)`, `DROP INDEX broken`,
 		},
@@ -89,6 +95,30 @@ func TestOneOperationPerGrantWithoutItsClaim(t *testing.T) {
 	var claims int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_claims").Scan(&claims); err != nil || claims != 0 {
 		t.Errorf("%d claims, want none; %v", claims, err)
+	}
+}
+
+// A stored grant that names the authentication issuer of its subject is for that
+// one's subject only, whatever other issuers call theirs [A9].
+func TestStoredGrantOfAnAuthority(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "pawl.db"), nil)
+	a := presented(s, "g", pawl.NewOperationID(), justNow())
+	issued, err := s.Issue(t.Context(), pawl.Issuance{
+		RequestID: "r", Form: pawl.FormStored, Issuer: "issuer", Subject: "ana", Authority: "idp-1", Intent: a.Intent,
+		Lifetime: time.Hour, GrantID: "g",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Grant = issued.Grant
+	for _, c := range []struct {
+		authority string
+		want      pawl.Reason
+	}{{"", pawl.ReasonSubject}, {"idp-2", pawl.ReasonSubject}, {"idp-1", ""}} {
+		a.Caller.Authority = c.authority
+		if got, err := s.Admit(t.Context(), a); pawl.ReasonOf(err) != c.want || got.Fresh != (err == nil) {
+			t.Errorf("authority %q: fresh %v, %v; want reason %q", c.authority, got.Fresh, err, c.want)
+		}
 	}
 }
 

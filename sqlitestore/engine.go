@@ -51,18 +51,19 @@ func modernc() engine {
 
 // Result codes of SQLite: the primary code is the low byte of an extended one.
 const (
-	codeBusy     = 5
-	codeLocked   = 6
-	codeNoMemory = 7
-	codeReadOnly = 8
-	codeInterrup = 9
-	codeIO       = 10
-	codeCorrupt  = 11
-	codeFull     = 13
-	codeCantOpen = 14
-	codeProtocol = 15
-	codeAuth     = 23
-	codeNotADB   = 26
+	codeBusy       = 5
+	codeLocked     = 6
+	codeNoMemory   = 7
+	codeReadOnly   = 8
+	codeInterrup   = 9
+	codeIO         = 10
+	codeCorrupt    = 11
+	codeFull       = 13
+	codeCantOpen   = 14
+	codeProtocol   = 15
+	codeConstraint = 19
+	codeAuth       = 23
+	codeNotADB     = 26
 
 	codePrimaryKey = 1555 // SQLITE_CONSTRAINT_PRIMARYKEY
 	codeUnique     = 2067 // SQLITE_CONSTRAINT_UNIQUE

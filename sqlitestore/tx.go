@@ -68,18 +68,21 @@ func (w *writer) lend(j *job) {
 	tx := j.lent
 	t, err := w.begin()
 	if err == nil {
-		err = w.session.do(lentSave)
+		if err = w.session.do(lentSave); err != nil {
+			w.giveUp()
+		}
 	}
 	if err != nil {
 		w.hand(j, w.engine.unbegun(err, j.class))
-		w.giveUp()
 		return
 	}
 	tx.txn = t
 	tx.ctx, tx.stop = context.WithTimeout(j.ctx, tx.store.opts.TxTimeout)
 	defer tx.stop()
 	if !w.hand(j, nil) {
-		w.giveUp()
+		if w.session.do(rollback) != nil {
+			w.giveUp()
+		}
 		return
 	}
 	select {

@@ -130,7 +130,7 @@ func (w *writer) do(group []*job) {
 	}
 	t, err := w.begin()
 	if err != nil {
-		w.fail(group, err)
+		w.answerAll(group, err) // nothing was begun
 		return
 	}
 	answers := make([]error, len(group))
@@ -255,7 +255,7 @@ func (w *writer) transaction() (*txn, error) {
 }
 
 // end commits what was written. A transaction that wrote nothing is rolled back:
-// no answer from it rests on more than what others committed. After any error it
+// no answer from it rests on more than what others committed. After an error it
 // may have been committed all the same.
 func (w *writer) end(t *txn) error {
 	end := func() error { return w.session.do(rollback) }
@@ -266,10 +266,11 @@ func (w *writer) end(t *txn) error {
 		committed := end
 		end = func() error { return w.hooks.end(committed) }
 	}
-	if err := end(); err != nil {
-		return fmt.Errorf("%w: %w", errUnconfirmed, err)
+	err := end()
+	if err == nil || w.engine.primary(err) == codeConstraint {
+		return err // nothing is committed over a violation, and it is a defect [A7]
 	}
-	return nil
+	return fmt.Errorf("%w: %w", errUnconfirmed, err)
 }
 
 func (w *writer) commit() error {
@@ -286,10 +287,12 @@ func (w *writer) commit() error {
 // committed, and gives up the connection: what is not committed is undone by
 // that, and what is stands.
 func (w *writer) fail(group []*job, err error) {
-	if !w.engine.busy(err) {
-		w.log.Error("sqlitestore: a group was not confirmed", "jobs", len(group), "error", err)
-		w.giveUp()
-	}
+	w.giveUp()
+	w.answerAll(group, err)
+}
+
+func (w *writer) answerAll(group []*job, err error) {
+	w.log.Error("sqlitestore: calls were not confirmed", "calls", len(group), "error", err)
 	for _, j := range group {
 		j.done <- w.engine.unbegun(err, j.class)
 	}
