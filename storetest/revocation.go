@@ -58,11 +58,12 @@ func revocationStates(t *Trial) {
 }
 
 // revokeAndAdmit is C-C1: whichever commits first wins [R1]. A third of the
-// rounds start together, the others with one or the other ahead.
+// rounds start together, the others with one or the other ahead, so that both
+// win at times however long each takes.
 func revokeAndAdmit(t *Trial) {
 	b := t.open()
 	var revoked, admitted int
-	for round := range max(t.sizes.Rounds, 3) {
+	for round := range max(t.sizes.Rounds, 6) {
 		g := t.grant()
 		a := t.admission(g)
 		var state pawl.RevocationState
@@ -78,9 +79,17 @@ func revokeAndAdmit(t *Trial) {
 		default:
 			first, second := both[round%3-1], both[2-round%3]
 			var done sync.WaitGroup
-			under := make(chan struct{})
-			done.Go(func() { close(under); first() })
-			<-under
+			ahead := make(chan struct{})
+			done.Go(func() {
+				if round%2 == 0 {
+					close(ahead) // started
+					first()
+					return
+				}
+				first()
+				close(ahead) // finished
+			})
+			<-ahead
 			second()
 			done.Wait()
 		}

@@ -111,7 +111,7 @@ type deadlineOnProcessClock struct{ right }
 
 // Admit judges with the wrong time.
 func (s deadlineOnProcessClock) Admit(ctx context.Context, a pawl.Admission) (pawl.Admitted, error) {
-	return s.judged(ctx, a, func(_ *memdb.Tx, f *pawl.Findings) { f.Now = time.Now() })
+	return s.judged(ctx, a, func(_ *memdb.Tx, f *pawl.Findings) { f.Now = s.bench.process })
 }
 
 // deadlineInclusive still admits at the deadline itself [A4].

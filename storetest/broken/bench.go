@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 type bench struct {
 	db      *memdb.DB
 	timings pawl.Timings
+	process time.Time // the process's clock, which nobody moves
 
 	mu  sync.Mutex
-	now time.Time
+	now time.Time // the store's
 }
 
 func (b *bench) clock() time.Time {
@@ -59,7 +59,8 @@ func harness(name string, m mistake, aboveWire bool) storetest.Harness {
 			storetest.PowerRestart:   "one process, not durable: the data does not survive it",
 		},
 		Deploy: func(_ context.Context, c storetest.Config) (*storetest.Deployment, error) {
-			b := &bench{timings: c.Timings, now: time.Now().Add(c.Offset)}
+			now := time.Now()
+			b := &bench{timings: c.Timings, process: now, now: now.Add(c.Offset)}
 			b.db = memdb.New("", c.Timings.Policy(), b.clock)
 			return b.deployment(m, aboveWire), nil
 		},
@@ -114,13 +115,10 @@ func (b *bench) block() (release func()) {
 	}
 }
 
-// gap is where two transactions of one call leave room for others: whoever is
-// ready to run does.
-func gap() {
-	for range 50 {
-		runtime.Gosched()
-	}
-}
+// gap is where two transactions of one call leave room for others. It is made
+// wide enough that whoever is ready gets in: there is no event to wait for, since
+// nobody may come.
+func gap() { time.Sleep(300 * time.Microsecond) }
 
 // update is one transaction of a mistaken call. Like the right store it asks
 // the context and whether the instance is closed first.

@@ -47,7 +47,7 @@ func admissionCatches() []catch {
 		{
 			store: "deadline on the process clock",
 			caught: []string{
-				"C-A18 A4", "A4-behind A4", "A4-stored A4", "A4-strict A4", "A8-expired A4", "C-C5 A4", "C-C12 P1",
+				"C-A18 A4", "A4-behind A4", "A4-stored A4", "A8-expired A4", "C-C5 A4", "C-C12 P1",
 				"P2-deletes P1", "C-C9 P3", "R1-states A4", "R3-unknown R3", "C-A23 A12",
 				// Grants of hours after the clock was moved are none for this store.
 				"C-A21 A2", "M9-resolution A2", "O2-open A2", "O2-race A2", "O5-check A2",
