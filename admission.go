@@ -102,11 +102,8 @@ func (a Admission) Judge(f Findings) (already bool, err error) {
 		}
 		grant = *row
 		grant.Realm = f.Realm
-		if err := grant.PermitsCaller(a.Caller); err != nil {
+		if err := a.asGranted(grant, f); err != nil {
 			return false, err
-		}
-		if grant.Intent.Fingerprint() != a.Intent.Fingerprint() {
-			return false, refused(ReasonIntent)
 		}
 	}
 	if err := grant.Timely(f); err != nil {
@@ -130,6 +127,22 @@ func (a Admission) Judge(f Findings) (already bool, err error) {
 		return true, nil
 	}
 	return false, refused(ReasonOperationTaken)
+}
+
+// asGranted holds what is asked for against a stored grant's row. Where this very
+// operation holds the claim its lock was held against the row already, and the
+// row may have lost its details to an erasure since.
+func (a Admission) asGranted(row Grant, f Findings) error {
+	if f.Grant.ClaimedBy == a.OperationID && f.Operation != nil && f.Operation.Lock == a.Lock() {
+		return nil
+	}
+	if err := row.PermitsCaller(a.Caller); err != nil {
+		return err
+	}
+	if row.Intent.Fingerprint() != a.Intent.Fingerprint() {
+		return refused(ReasonIntent)
+	}
+	return nil
 }
 
 // Timely is the part of the rule that needs the store's clock [A4], its realm

@@ -112,9 +112,10 @@ type Keeper interface {
 	// issuers' clock skew included, and returns the new epoch: to be called after
 	// a restore from backup [A12]. Errors: ErrUnavailable.
 	RaiseEpoch(ctx context.Context) (Epoch, error)
-	// Erase removes details and results of one principal's settled operations
-	// and keeps what refusal and audit need; it returns how many. Operations
-	// that are not settled are left alone. Errors: ErrInvalid, ErrUnavailable.
+	// Erase removes details and results of one principal's settled operations,
+	// the details in the rows of their grants included, and keeps what refusal and
+	// audit need; it returns how many. Operations that are not settled are left
+	// alone. Errors: ErrInvalid, ErrUnavailable.
 	Erase(ctx context.Context, e Erasure) (ErasureReport, error)
 }
 

@@ -185,5 +185,6 @@ func erase(tx *memdb.Tx, op pawl.Operation, e pawl.Erasure) {
 		op.Result = []byte{}
 	}
 	tx.PutOperation(op)
+	tx.EraseGrant(op.Grant)
 	tx.Note(op.ID, pawl.Entry{Type: pawl.EntryErasure, Source: e.By, Disposition: pawl.Applied, Reason: e.Reason})
 }

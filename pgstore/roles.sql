@@ -32,4 +32,5 @@ GRANT INSERT ON pawl.entries TO pawl_purge;
 
 GRANT UPDATE (epoch, issued_not_before) ON pawl.meta TO pawl_keeper;
 GRANT UPDATE (details, erased, result, entries, result_due_from) ON pawl.operations TO pawl_keeper;
+GRANT UPDATE (details) ON pawl.grants TO pawl_keeper;
 GRANT INSERT ON pawl.entries TO pawl_keeper;

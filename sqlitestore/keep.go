@@ -76,6 +76,9 @@ func (t *txn) erase(id pawl.OperationID, e pawl.Erasure) (bool, error) {
 	if err := t.apply(r.op, pawl.Change{Next: next, Write: true}); err != nil {
 		return false, err
 	}
+	if _, err := t.write("erase_grant", keyArgs(next.Grant)...); err != nil {
+		return false, err
+	}
 	return true, t.note(id, int64(next.Entries), pawl.Entry{
 		Type: pawl.EntryErasure, Source: e.By, Disposition: pawl.Applied, Reason: e.Reason,
 	})

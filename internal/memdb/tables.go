@@ -140,6 +140,13 @@ func (tx *Tx) Grant(k pawl.GrantKey) (GrantRow, bool) {
 	return *row, true
 }
 
+// EraseGrant removes the details of a grant's row, where there is one.
+func (tx *Tx) EraseGrant(k pawl.GrantKey) {
+	if row, ok := tx.db.grants[k]; ok {
+		row.Grant.Intent.Details = pawl.StoredDetails("{}")
+	}
+}
+
 // GrantOfRequest returns the row that a request made.
 func (tx *Tx) GrantOfRequest(issuer, id string) (GrantRow, bool) {
 	k, ok := tx.db.requests[request{issuer, id}]

@@ -1,4 +1,4 @@
--- Removes details and results of one principal's settled operations, and logs that it did. Lock, digest and log remain:
+-- Removes details and results of one principal's settled operations and of their grants, and logs that it did. Lock, digest and log remain:
 -- they are what refusal and audit need.
 --
 -- $1 authority  $2 principal  $3 tenant  $4 who  $5 why  $6 rows at most
@@ -17,7 +17,12 @@ WITH due AS MATERIALIZED (
            result = CASE WHEN o.result IS NOT NULL THEN ''::bytea END
       FROM due AS d
      WHERE o.id = d.id
-    RETURNING o.id, o.entries
+    RETURNING o.id, o.entries, o.issuer, o.namespace, o.grant_id
+), granted AS (
+    UPDATE pawl.grants AS g
+       SET details = '{}'                                 -- the fingerprint stays, which is what is compared
+      FROM erased AS r
+     WHERE g.issuer = r.issuer AND g.namespace = r.namespace AND g.grant_id = r.grant_id -- [A5]
 ), logged AS (
     INSERT INTO pawl.entries (
            operation_id, key, seq, type, at, last_at, count, fence, source, verdict, disposition, contradiction, mismatch_of,

@@ -180,9 +180,17 @@ BEGIN
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER pawl_grants_never_edited BEFORE UPDATE ON pawl_grants
+CREATE TRIGGER pawl_grants_never_edited BEFORE UPDATE OF issuer, namespace, grant_id, form, request_id, request_digest,
+    subject, tenant, authority, kind, fingerprint, issued_at, expires_at, leeway_policy ON pawl_grants
 BEGIN
     SELECT RAISE(ABORT, 'the record of an issue is never changed'); -- [A2]
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER pawl_grants_details_erased_only BEFORE UPDATE OF details ON pawl_grants
+WHEN NEW.details <> '{}'
+BEGIN
+    SELECT RAISE(ABORT, 'the details of an issue are only ever erased'); -- [A2]
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
