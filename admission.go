@@ -188,7 +188,7 @@ func newOperation(id OperationID, key GrantKey, i Intent, c Caller, lease, windo
 // time now.
 func (o Operation) OwnerOf(s TokenSecret, now time.Time) Owner {
 	return Owner{
-		Fence: o.Fence, Token: s.Mint(o.ID, o.Fence), LeaseUntil: o.LeaseUntil, SubmitBy: o.SubmitBy, AsOf: now,
+		Fence: o.Fence, Token: s.Mint(o, o.Fence), LeaseUntil: o.LeaseUntil, SubmitBy: o.SubmitBy, AsOf: now,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -43,14 +44,26 @@ type vectors struct {
 		Bytes       string `json:"bytes"`
 		OperationID string `json:"operation_id"`
 	} `json:"reservation_ids"`
-	OwnerTokens []struct {
-		Name        string          `json:"name"`
-		Secret      string          `json:"secret"`
-		OperationID string          `json:"operation_id"`
-		Fence       uint64          `json:"fence"`
-		Bytes       string          `json:"bytes"`
-		Token       pawl.OwnerToken `json:"token"`
-	} `json:"owner_tokens"`
+	OwnerTokens []tokenVector `json:"owner_tokens"`
+}
+
+type tokenVector struct {
+	Name        string          `json:"name"`
+	Secret      string          `json:"secret"`
+	OperationID string          `json:"operation_id"`
+	Created     int64           `json:"created_micros"`
+	Fence       uint64          `json:"fence"`
+	Since       int64           `json:"since_micros"`
+	Bytes       string          `json:"bytes"`
+	Token       pawl.OwnerToken `json:"token"`
+}
+
+// operation is the record as it stands when the vector's owner owns it.
+func (v tokenVector) operation(t *testing.T) pawl.Operation {
+	t.Helper()
+	return pawl.Operation{
+		ID: operationID(t, v.OperationID), CreatedAt: time.UnixMicro(v.Created), Fence: v.Fence, OwnedSince: time.UnixMicro(v.Since),
+	}
 }
 
 func readVectors(t *testing.T) (v vectors) {
@@ -155,15 +168,19 @@ func TestOwnerTokenVectors(t *testing.T) {
 	seen := map[string]string{}
 	all := readVectors(t).OwnerTokens
 	for _, v := range all {
-		secret, id := secretOf(t, v.Secret), operationID(t, v.OperationID)
-		if got := secret.Mint(id, v.Fence); got != v.Token {
+		secret := secretOf(t, v.Secret)
+		if got := secret.Mint(v.operation(t), v.Fence); got != v.Token {
 			t.Errorf("%s: token %s, want %s", v.Name, string(got), string(v.Token))
 		}
 		distinct(t, seen, v.Name, string(v.Token))
 		for _, w := range all {
-			fence, ok := secretOf(t, w.Secret).Fence(operationID(t, w.OperationID), v.Token)
-			mine := v.Secret == w.Secret && v.OperationID == w.OperationID
-			if ok != mine || ok && fence != v.Fence || !ok && fence != 0 {
+			fence, ok := secretOf(t, w.Secret).Fence(w.operation(t), v.Token)
+			mine := v.Secret == w.Secret && v.OperationID == w.OperationID && v.Created == w.Created
+			want := v.Fence
+			if v.Fence == w.Fence && v.Fence != 0 && v.Since != w.Since {
+				want = w.Fence + 1 // an owner of another history
+			}
+			if ok != mine || ok && fence != want || !ok && fence != 0 {
 				t.Errorf("the token of %q proves fence %d, %v to the store of %q", v.Name, fence, ok, w.Name)
 			}
 		}
@@ -173,7 +190,7 @@ func TestOwnerTokenVectors(t *testing.T) {
 // A token that is changed in any bit, cut or padded proves nothing [O1].
 func TestCase_CA21_ForgedTokens(t *testing.T) {
 	v := readVectors(t).OwnerTokens[0]
-	secret, id, token := secretOf(t, v.Secret), operationID(t, v.OperationID), string(v.Token)
+	secret, op, token := secretOf(t, v.Secret), v.operation(t), string(v.Token)
 	forged := []string{"", "x", token + "=", token + "A", token[:len(token)-1], " " + token, token + "\n", strings.ToUpper(token)}
 	for i := range token {
 		for _, c := range []byte("AZaz09-_") {
@@ -183,11 +200,11 @@ func TestCase_CA21_ForgedTokens(t *testing.T) {
 		}
 	}
 	for _, f := range forged {
-		if fence, ok := secret.Fence(id, pawl.OwnerToken(f)); ok || fence != 0 {
+		if fence, ok := secret.Fence(op, pawl.OwnerToken(f)); ok || fence != 0 {
 			t.Errorf("%q proves fence %d", f, fence)
 		}
 	}
-	if _, ok := secret.Fence(pawl.OperationID{}, secret.Mint(pawl.OperationID{}, 1)); ok {
+	if _, ok := secret.Fence(pawl.Operation{}, secret.Mint(pawl.Operation{}, 1)); ok {
 		t.Error("a token of the nil operation proves something")
 	}
 }

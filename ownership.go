@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -47,35 +48,48 @@ func NewTokenSecret() (s TokenSecret) {
 	return s
 }
 
-// Mint returns the token of an operation at a fence: base64url of the fence in
-// 8 bytes, big-endian, and HMAC-SHA256 over the fields "pawl/owner/v1",
-// operation id and fence, written as in [Binding].
-func (s TokenSecret) Mint(id OperationID, fence uint64) OwnerToken {
+// Mint returns the token of an operation: with its present fence the owner's,
+// with fence 0 a joined attempt's. It is base64url of the fence, the time since
+// which it owns (0 for a joined attempt), both in 8 bytes, big-endian, and
+// HMAC-SHA256 over the fields "pawl/owner/v1", operation id, time of creation,
+// fence and that time, written as in [Binding]. Times are microseconds since 1970.
+//
+// The two times tell apart what id and fence cannot: a key that is reserved anew
+// after retention, and two histories of one record after a restore [A12].
+func (s TokenSecret) Mint(o Operation, fence uint64) OwnerToken {
+	since := int64(0)
+	if fence != 0 {
+		since = o.OwnedSince.UnixMicro()
+	}
 	b := binary.BigEndian.AppendUint64(nil, fence)
-	return OwnerToken(base64.RawURLEncoding.EncodeToString(append(b, s.mac(id, b)...)))
+	b = binary.BigEndian.AppendUint64(b, uint64(since))
+	return OwnerToken(base64.RawURLEncoding.EncodeToString(append(b, s.mac(o, b)...)))
 }
 
 // Fence returns the fence that a token proves for an operation. ok is false for
 // a token of another operation, of another store, forged or empty: the answer
-// is then ErrNotFound [O1].
-func (s TokenSecret) Fence(id OperationID, t OwnerToken) (fence uint64, ok bool) {
-	const size = 8 + sha256.Size
-	if len(t) != base64.RawURLEncoding.EncodedLen(size) || id.IsZero() { // the decoder skips line ends
-		return 0, false
-	}
+// is then ErrNotFound [O1]. An owner of another history of the record, from before
+// a restore, proves a fence that is not the present one.
+func (s TokenSecret) Fence(o Operation, t OwnerToken) (fence uint64, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(t))
-	if err != nil || len(b) != size {
+	if err != nil || len(b) != 16+sha256.Size || o.ID.IsZero() || strings.ContainsAny(string(t), "\r\n") {
 		return 0, false
 	}
-	if !hmac.Equal(b[8:], s.mac(id, b[:8])) {
+	if !hmac.Equal(b[16:], s.mac(o, b[:16])) {
 		return 0, false
 	}
-	return binary.BigEndian.Uint64(b), true
+	fence = binary.BigEndian.Uint64(b)
+	if since := int64(binary.BigEndian.Uint64(b[8:])); fence == o.Fence && since != o.OwnedSince.UnixMicro() {
+		return o.Fence + 1, true
+	}
+	return fence, true
 }
 
-func (s TokenSecret) mac(id OperationID, fence []byte) []byte {
+// mac is over the operation's identity and what the token says: fence and since.
+func (s TokenSecret) mac(o Operation, said []byte) []byte {
 	m := hmac.New(sha256.New, s[:])
-	writeFields(m, "pawl/owner/v1", string(id[:]), string(fence))
+	created := binary.BigEndian.AppendUint64(nil, uint64(o.CreatedAt.UnixMicro()))
+	writeFields(m, "pawl/owner/v1", string(o.ID[:]), string(created), string(said[:8]), string(said[8:]))
 	return m.Sum(nil)
 }
 
@@ -83,10 +97,10 @@ func (s TokenSecret) mac(id OperationID, fence []byte) []byte {
 // [TokenSecret.Fence]; a joined attempt (fence 0) is a stranger here. The error
 // is ErrNotFound for a stranger and ErrFenced for a superseded owner.
 func (o Operation) CheckOwner(fence uint64, proven bool) error {
-	if !proven || fence == 0 || fence > o.Fence {
+	if !proven || fence == 0 {
 		return NotFound()
 	}
-	if fence < o.Fence {
+	if fence != o.Fence {
 		return &Error{Class: ErrFenced, Reason: ReasonSuperseded}
 	}
 	return nil

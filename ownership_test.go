@@ -29,7 +29,7 @@ func TestCase_CA21_WhoIsTheOwner(t *testing.T) {
 		"joined attempt":       {speaker{fence: 0, proven: true}, pawl.ErrNotFound},
 		"no token":             {speaker{}, pawl.ErrNotFound},
 		"another's token":      {speaker{fence: presentFence}, pawl.ErrNotFound},
-		"a token of tomorrow":  {speaker{fence: presentFence + 1, proven: true}, pawl.ErrNotFound},
+		"another history":      {speaker{fence: presentFence + 1, proven: true}, pawl.ErrFenced},
 		"token not proven, 1 ": {speaker{fence: 1}, pawl.ErrNotFound},
 	} {
 		o := openRecord(t)

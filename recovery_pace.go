@@ -15,7 +15,6 @@ func (k KindTimings) pace(takeovers int, jitter float64) time.Duration {
 		}
 		d *= 2
 	}
-	d = min(d, k.BackoffCap)
 	if !(jitter >= 0 && jitter < 1) {
 		jitter = 0
 	}

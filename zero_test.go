@@ -50,7 +50,7 @@ func TestZeroValuesFailClosed(t *testing.T) {
 		"GrantKey is malformed":                  errors.Is(pawl.GrantKey{}.Validate(), pawl.ErrInvalid),
 		"Intent is malformed":                    errors.Is(pawl.Intent{}.Validate(), pawl.ErrInvalid),
 		"Kind is malformed":                      errors.Is(pawl.Kind("").Validate(), pawl.ErrInvalid),
-		"OwnerToken proves nothing":              func() bool { _, ok := secret.Fence(open.ID, ""); return !ok }(),
+		"OwnerToken proves nothing":              func() bool { _, ok := secret.Fence(open, ""); return !ok }(),
 		"a grant of no time is late":             never(pawl.Grant{}.Timely(pawl.Findings{})),
 		"an admission of nothing is refused":     never(func() error { _, err := pawl.Admission{}.Judge(pawl.Findings{}); return err }()),
 		"KeyScope is the principal":              pawl.KeyScope(0) == pawl.ScopePrincipal,

@@ -66,5 +66,5 @@ func fresh(tx *memdb.Tx, op pawl.Operation) pawl.Admitted {
 
 // joined carries the token of an attempt that may observe and never own [O1].
 func joined(tx *memdb.Tx, op pawl.Operation) pawl.Admitted {
-	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: tx.Meta().Secret.Mint(op.ID, 0)}}
+	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: tx.Meta().Secret.Mint(op, 0)}}
 }

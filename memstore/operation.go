@@ -129,7 +129,7 @@ func spokenFor(tx *memdb.Tx, id pawl.OperationID, token pawl.OwnerToken) (op paw
 	if !ok {
 		return op, 0, false, pawl.NotFound()
 	}
-	fence, proven = tx.Meta().Secret.Fence(id, token)
+	fence, proven = tx.Meta().Secret.Fence(op, token)
 	return op, fence, proven, nil
 }
 

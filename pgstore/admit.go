@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/failpoint"
 )
 
 // Admit implements pawl.Store: one statement, one round trip [A2]. Only a
@@ -16,7 +17,14 @@ func (s *Store) Admit(ctx context.Context, a pawl.Admission) (pawl.Admitted, err
 		return pawl.Admitted{}, err // [A9]
 	}
 	return call(ctx, s, s.admissions, pawl.ErrNotConfirmed, func(ctx context.Context, on session) (pawl.Admitted, error) {
-		return s.admit(ctx, on, a)
+		if err := failpoint.Hit(failpoint.AdmitBegun); err != nil {
+			return pawl.Admitted{}, err
+		}
+		got, err := s.admit(ctx, on, a)
+		if err == nil {
+			err = failpoint.Hit(failpoint.CommitAfter) // between them lies one statement, which nothing can stop in
+		}
+		return got, err
 	})
 }
 
@@ -96,7 +104,7 @@ func (s *Store) fresh(op pawl.Operation, submitBy, lease time.Time) pawl.Admitte
 
 // joined carries the token of an attempt that may observe and never own [O1].
 func (s *Store) joined(op pawl.Operation) pawl.Admitted {
-	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: s.secret.Mint(op.ID, 0)}}
+	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: s.secret.Mint(op, 0)}}
 }
 
 // explain tells why nothing was admitted: already admitted for this very

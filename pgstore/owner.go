@@ -11,9 +11,9 @@ import (
 // MaySubmit implements pawl.Store: an acknowledged write, because a read may show
 // what a fail-over will undo [O5, A3].
 func (s *Store) MaySubmit(ctx context.Context, id pawl.OperationID, token pawl.OwnerToken) (pawl.Permit, error) {
-	fence, proven := s.secret.Fence(id, token)
 	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (p pawl.Permit, err error) {
 		err = s.change(ctx, on, id, func(l locked) (pawl.Change, error) {
+			fence, proven := s.secret.Fence(l.op, token)
 			c, err := pawl.PermitSubmit(l.op, fence, proven, l.now)
 			p = pawl.Permit{Granted: true, Fence: fence, LeaseUntil: l.op.LeaseUntil, SubmitBy: l.op.SubmitBy, AsOf: l.now}
 			return c, err
@@ -27,9 +27,9 @@ func (s *Store) Renew(ctx context.Context, r pawl.Renewal) (pawl.Owner, error) {
 	if err := r.Validate(); err != nil {
 		return pawl.Owner{}, err
 	}
-	fence, proven := s.secret.Fence(r.ID, r.Token)
 	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (o pawl.Owner, err error) {
 		err = s.change(ctx, on, r.ID, func(l locked) (pawl.Change, error) {
+			fence, proven := s.secret.Fence(l.op, r.Token)
 			c, err := pawl.RenewLease(l.op, fence, proven, inMicros(r.Lease), inMicros(r.Beyond), l.now) // [O3]
 			if err == nil {
 				o = c.Next.OwnerOf(s.secret, l.now)
@@ -45,9 +45,9 @@ func (s *Store) Record(ctx context.Context, st pawl.Statement) (pawl.Operation, 
 	if err := st.Validate(); err != nil {
 		return pawl.Operation{}, err
 	}
-	fence, proven := s.secret.Fence(st.ID, st.Token)
 	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (op pawl.Operation, err error) {
 		err = s.change(ctx, on, st.ID, func(l locked) (pawl.Change, error) {
+			fence, proven := s.secret.Fence(l.op, st.Token)
 			c, err := pawl.RecordOutcome(l.op, fence, proven, st.Outcome, inMicros(st.Pause), l.now) // [O1]
 			op = c.Next.Clone()
 			return c, err
@@ -69,8 +69,8 @@ func (s *Store) Settle(ctx context.Context, e pawl.Evidence) (pawl.Settlement, e
 
 // settlement is the evidence door's decision [M1].
 func (s *Store) settlement(e pawl.Evidence, got *pawl.Settlement) decision {
-	fence, proven := s.secret.Fence(e.ID, e.Token)
 	return func(l locked) (c pawl.Change, err error) {
+		fence, proven := s.secret.Fence(l.op, e.Token)
 		c, *got, err = pawl.SettleEvidence(l.op, e, fence, proven, l.now)
 		return c, err
 	}

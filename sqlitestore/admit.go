@@ -146,5 +146,5 @@ func (t *txn) fresh(op pawl.Operation) pawl.Admitted {
 
 // joined carries the token of an attempt that may observe and never own [O1].
 func (t *txn) joined(op pawl.Operation) pawl.Admitted {
-	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: t.store.secret.Mint(op.ID, 0)}}
+	return pawl.Admitted{Operation: op, Owner: pawl.Owner{Token: t.store.secret.Mint(op, 0)}}
 }

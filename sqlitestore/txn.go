@@ -89,7 +89,7 @@ func (t *txn) spokenFor(id pawl.OperationID, token pawl.OwnerToken) (op pawl.Ope
 	if r == nil {
 		return op, 0, false, pawl.NotFound()
 	}
-	fence, proven = t.store.secret.Fence(id, token)
+	fence, proven = t.store.secret.Fence(r.op, token)
 	return r.op, fence, proven, nil
 }
 

@@ -150,7 +150,7 @@ func owned(tx *memdb.Tx, op pawl.Operation) pawl.Admitted {
 
 // joined is the answer of a repeated one.
 func joined(tx *memdb.Tx, op pawl.Operation) pawl.Admitted {
-	return pawl.Admitted{Operation: op.Clone(), Owner: pawl.Owner{Token: tx.Meta().Secret.Mint(op.ID, 0)}}
+	return pawl.Admitted{Operation: op.Clone(), Owner: pawl.Owner{Token: tx.Meta().Secret.Mint(op, 0)}}
 }
 
 // judged admits as the right store does, but on findings that a mistake has
@@ -182,6 +182,6 @@ func spokenFor(tx *memdb.Tx, id pawl.OperationID, token pawl.OwnerToken) (op paw
 	if !ok {
 		return op, 0, false, pawl.NotFound()
 	}
-	fence, proven = tx.Meta().Secret.Fence(id, token)
+	fence, proven = tx.Meta().Secret.Fence(op, token)
 	return op, fence, proven, nil
 }

@@ -17,7 +17,7 @@ type doorOpen struct{ right }
 func (r right) present(id pawl.OperationID, token pawl.OwnerToken, lowest uint64) pawl.OwnerToken {
 	_ = r.bench.db.Update(func(tx *memdb.Tx) error {
 		if op, fence, proven, err := spokenFor(tx, id, token); err == nil && proven && fence >= lowest {
-			token = tx.Meta().Secret.Mint(id, op.Fence)
+			token = tx.Meta().Secret.Mint(op, op.Fence)
 		}
 		return nil
 	})
