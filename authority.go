@@ -130,6 +130,30 @@ func (p Policy) RefusalRetention(expiresAt time.Time, leewayPolicy string, writt
 	return expiresAt.Add(leeway)
 }
 
+// RevocationRetention returns until when the refusal record of a revocation must
+// live, from what is known of the grant: its row, its proof, both or neither
+// (nil) [R3]. One key may be known with two expiries, as a token and as a row; the
+// later one counts, and never less than the longest life of any grant under the
+// key that was issued by now. expired says that everything known is over: then
+// there is nothing to refuse.
+func (p Policy) RevocationRetention(row, proof *Grant, written time.Time) (retain time.Time, expired bool) {
+	retain = p.RefusalRetention(time.Time{}, "", written)
+	expired = row != nil || proof != nil
+	for _, g := range []*Grant{row, proof} {
+		if g == nil {
+			continue
+		}
+		until := p.RefusalRetention(g.ExpiresAt, g.LeewayPolicy, written)
+		if until.After(written) {
+			expired = false
+		}
+		if until.After(retain) {
+			retain = until
+		}
+	}
+	return retain, expired
+}
+
 func (p Policy) longestLeeway() (longest time.Duration) {
 	for _, d := range p.Leeways {
 		longest = max(longest, d)

@@ -77,21 +77,21 @@ func AdmissionEntry(o Operation) Entry {
 }
 
 // weak reports whether an entry counts against MaxWeak. Definite and mismatched
-// statements never do, nor do takeovers and what people did.
+// statements never do, nor do takeovers and what people did. Checks and renewals
+// of one owner are one entry with a count: a flood of statements by somebody else
+// must not hide them.
 func (e Entry) weak() bool {
-	switch e.Type {
-	case EntryCheck, EntryRenewal:
-		return true
-	case EntryOutcome, EntryEvidence:
-		return !e.Verdict.Definite() && e.Disposition != Mismatched
-	}
-	return false
+	return (e.Type == EntryOutcome || e.Type == EntryEvidence) && !e.Verdict.Definite() && e.Disposition != Mismatched
 }
 
 // equalKey is the digest of what makes two definite or mismatched statements
-// one entry with a count.
+// one entry with a count. The wording of a statement that changed nothing is not
+// part of it: whoever repeats itself in other words does not fill the log [M6].
 func (e Entry) equalKey(l Lock) string {
 	h := sha256.New()
+	if e.Disposition != Applied && e.Disposition != Deferred {
+		e.Reason = ""
+	}
 	writeFields(h, "pawl/entry/v1", string(e.Type), e.Verdict.String(), string(e.Disposition), e.MismatchOf,
 		string(l.Fingerprint[:]), string(l.Binding[:]), string(e.ResultDigest[:]), e.Reason)
 	return hex.EncodeToString(h.Sum(nil))

@@ -207,7 +207,7 @@ func (r *rescue) handOver(ctx context.Context, why string) ending {
 	}
 	r.g.tell(ctx, Event{
 		Type: EventHandOver, Operation: r.op.ID, Kind: r.op.Intent.Kind, Fence: r.tenure.owner.Fence,
-		Status: after.Status, Count: r.op.Takeovers, Note: why,
+		Status: after.Status, Count: r.op.Takeovers, // why is for the record: it may be a provider's words [S2]
 	})
 	return handedOver
 }

@@ -75,6 +75,9 @@ func (c *Change) log(e Entry, l Lock, now time.Time) {
 	c.Next.Entries++
 	e.Seq, e.At, e.LastAt, e.Count = c.Next.Entries, now, now, 1
 	e.Key = strconv.FormatUint(e.Seq, 10)
+	if e.Type == EntryCheck || e.Type == EntryRenewal {
+		e.Key = string(e.Type) + " by owner " + strconv.FormatUint(e.Fence, 10)
+	}
 	if e.Verdict.Definite() || e.Disposition == Mismatched {
 		e.Key = e.equalKey(l)
 	}
@@ -193,6 +196,12 @@ func (c *Change) finish(out Outcome, now time.Time) {
 		c.Next.Status, c.Next.Reason = StatusSucceeded, ""
 		c.Next.Result, c.Next.ResultDigest = out.Result(), out.digest
 	}
+	if c.Next.Erased { // what was erased does not come back by evidence that is late
+		c.Next.Reason = ""
+		if c.Next.Result != nil {
+			c.Next.Result = []byte{}
+		}
+	}
 	c.Next.Deferred = nil
 }
 
@@ -253,6 +262,9 @@ func RecordOutcome(o Operation, fence uint64, proven bool, out Outcome, pause ti
 		}
 	}
 	c.log(e, o.Lock, now)
+	if out.verdict == VerdictNeedsReconciliation {
+		c.applyDeferred(now) // the lease it waited for is over, and nobody takes over any more
+	}
 	return c, nil
 }
 

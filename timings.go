@@ -227,6 +227,40 @@ func (t Timings) kindRules(kind string, k KindTimings) []Inequality {
 	return rules
 }
 
+// MaxDuration bounds every duration, so that no sum of them overflows.
+const MaxDuration = 10 * 365 * 24 * time.Hour
+
+// tooLong names the durations over MaxDuration.
+func (t Timings) tooLong() (names []string) {
+	check := func(of string, fields map[string]time.Duration) {
+		for name, d := range fields {
+			if d > MaxDuration || d < -MaxDuration {
+				names = append(names, fmt.Sprintf("%s%s <= %v: %v", of, name, MaxDuration, d))
+			}
+		}
+	}
+	check("", map[string]time.Duration{
+		"StoreCallTimeout": t.StoreCallTimeout, "LeaseMargin": t.LeaseMargin, "RecoveryInterval": t.RecoveryInterval,
+		"AdmissionBound": t.AdmissionBound, "ReplicationWaitBound": t.ReplicationWaitBound, "ClockStepBound": t.ClockStepBound,
+		"PurgeMargin": t.PurgeMargin, "MaxGrantLifetime": t.MaxGrantLifetime, "IssueSkew": t.IssueSkew,
+		"RetainOperations": t.RetainOperations, "RetainAttempts": t.RetainAttempts, "RetainResults": t.RetainResults,
+		"KeyLifetime": t.KeyLifetime,
+	})
+	check("AdmissionLeeway of policy ", t.Leeways)
+	kinds := map[string]KindTimings{"default": t.Default}
+	for k, kt := range t.Kinds {
+		kinds[string(k)] = kt
+	}
+	for k, kt := range kinds {
+		check("kind "+k+": ", map[string]time.Duration{
+			"EffectTimeout": kt.EffectTimeout, "FindTimeout": kt.FindTimeout, "ExecutionLease": kt.ExecutionLease,
+			"RecoveryLease": kt.RecoveryLease, "SubmissionWindow": kt.SubmissionWindow, "BackoffBase": kt.BackoffBase,
+			"BackoffCap": kt.BackoffCap, "KeyRetention": kt.Provider.KeyRetention, "ClockDifference": kt.Provider.ClockDifference,
+		})
+	}
+	return names
+}
+
 // Validate reports every violated rule at once with both values, as
 // ErrMisconfigured.
 func (t Timings) Validate() error {
@@ -244,6 +278,7 @@ func (t Timings) Validate() error {
 			broken = append(broken, "a kind's name is malformed")
 		}
 	}
+	broken = append(broken, t.tooLong()...)
 	for _, q := range t.Inequalities() {
 		if !q.Holds() {
 			broken = append(broken, q.String())
@@ -327,6 +362,9 @@ func (p Policy) Adopt(next Policy) (Policy, error) {
 	}
 	if next.IssueSkew < p.IssueSkew {
 		wrong = append(wrong, errors.New("IssueSkew is never shortened"))
+	}
+	if next.KeyLifetime < p.KeyLifetime {
+		wrong = append(wrong, errors.New("KeyLifetime is never shortened: keys were published under it"))
 	}
 	if wrong != nil {
 		return Policy{}, Errorf(ErrMisconfigured, ReasonDisagreement, "%w", errors.Join(wrong...))

@@ -23,6 +23,9 @@ func (s *Store) Admit(ctx context.Context, a pawl.Admission) (got pawl.Admitted,
 			got = joined(tx, *f.Operation) // [A8]
 			return nil
 		}
+		if tx.Used(a.Grant.Key) {
+			return &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonUsed} // [A7]
+		}
 		grant := a.Grant
 		if grant.Form == pawl.FormStored {
 			grant = *f.Grant.Row

@@ -61,16 +61,12 @@ func (s *Store) Revoke(ctx context.Context, r pawl.Revocation) (state pawl.Revoc
 			}
 			return nil
 		}
-		var expiry time.Time
-		var leeway string
-		if r.Proof != nil {
-			expiry, leeway = r.Proof.ExpiresAt, r.Proof.LeewayPolicy
-		}
+		var issued *pawl.Grant
 		if stored {
-			expiry, leeway = row.Grant.ExpiresAt, row.Grant.LeewayPolicy
+			issued = &row.Grant
 		}
-		retain := m.Policy.RefusalRetention(expiry, leeway, tx.Now) // [R3]
-		if !retain.After(tx.Now) {
+		retain, expired := m.Policy.RevocationRetention(issued, r.Proof, tx.Now) // [R3]
+		if expired {
 			state = pawl.GrantExpired
 			return nil
 		}
@@ -135,12 +131,19 @@ func (s *Store) RevokeIntent(ctx context.Context, r pawl.IntentRevocation) (n in
 				g.Intent.Fingerprint() != r.Intent.Fingerprint() || recordOf(tx, row).State != pawl.GrantStateIssued {
 				continue
 			}
-			tx.PutClaim(g.Key, memdb.Claim{At: tx.Now, RetainUntil: deadline(tx, g), RevokedBy: r.By, Reason: r.Reason})
+			tx.PutClaim(g.Key, memdb.Claim{At: tx.Now, RetainUntil: retainRevocation(tx, g), RevokedBy: r.By, Reason: r.Reason})
 			n++
 		}
 		return nil
 	})
 	return n, err
+}
+
+// retainRevocation is until when the refusal of a grant whose row is known must
+// live [R3].
+func retainRevocation(tx *memdb.Tx, g pawl.Grant) time.Time {
+	retain, _ := tx.Meta().Policy.RevocationRetention(&g, nil, tx.Now)
+	return retain
 }
 
 // recordOf tells what became of a grant: a used or revoked one stays so.

@@ -136,10 +136,9 @@ func (s *Store) revokeOnce(ctx context.Context, on session, r pawl.Revocation) (
 	steps := []step{{
 		sql: s.sql[stmtRevokeGrant], args: []any{k.Issuer, k.Namespace, k.ID, f.retain, r.By, r.Reason},
 		each: func(scanner) error { written = true; return nil },
+	}, {
+		sql: s.sql[stmtRetainRevocation], args: []any{k.Issuer, k.Namespace, k.ID}, // [R3]
 	}}
-	if f.expiry.IsZero() {
-		steps = append(steps, step{sql: s.sql[stmtRetainRevocation], args: []any{k.Issuer, k.Namespace, k.ID}}) // [R3]
-	}
 	if err := on.run(ctx, steps...); err != nil {
 		rollBack(ctx, on)
 		return "", err
@@ -156,7 +155,6 @@ func (s *Store) revokeOnce(ctx context.Context, on session, r pawl.Revocation) (
 // is to be written.
 type revocationFindings struct {
 	state  pawl.RevocationState
-	expiry time.Time // zero: no trusted expiry
 	retain time.Time
 }
 
@@ -187,22 +185,21 @@ func (s *Store) revocable(ctx context.Context, on session, r pawl.Revocation) (f
 	if err != nil {
 		return f, err
 	}
-	version := ""
+	var row *pawl.Grant
+	if expiry != nil {
+		row = &pawl.Grant{ExpiresAt: timeOf(expiry), LeewayPolicy: *leeway}
+	}
 	switch {
-	case expiry == nil && r.Proof == nil && !r.ProvenElsewhere:
+	case row == nil && r.Proof == nil && !r.ProvenElsewhere:
 		return f, &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonNotProven} // [R2]
 	case r.Proof != nil && r.Proof.Realm != realm:
 		return f, &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonRealm} // [A1]
 	case claimed:
 		f.state = stateOf(claimant)
 		return f, nil
-	case expiry != nil:
-		f.expiry, version = timeOf(expiry), *leeway
-	case r.Proof != nil:
-		f.expiry, version = r.Proof.ExpiresAt, r.Proof.LeewayPolicy
 	}
-	f.retain = stored.RefusalRetention(f.expiry, version, now) // [R3]
-	if !f.retain.After(now) {
+	retain, expired := stored.RevocationRetention(row, r.Proof, now) // [R3]
+	if f.retain = retain; expired {
 		f.state = pawl.GrantExpired
 	}
 	return f, nil

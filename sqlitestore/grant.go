@@ -78,19 +78,15 @@ func (t *txn) revoke(r pawl.Revocation) (pawl.RevocationState, error) {
 	case h.held:
 		return pawl.AlreadyAdmitted, nil
 	}
-	var expiry time.Time
-	var leeway string
-	if r.Proof != nil {
-		expiry, leeway = r.Proof.ExpiresAt, r.Proof.LeewayPolicy
-	}
+	var issued *pawl.Grant
 	if row != nil {
-		expiry, leeway = row.grant.ExpiresAt, row.grant.LeewayPolicy
+		issued = &row.grant
 	}
-	retain := timeOf(micros(t.policy.RefusalRetention(expiry, leeway, t.now))) // [R3]
-	if !retain.After(t.now) {
+	retain, expired := t.policy.RevocationRetention(issued, r.Proof, t.now) // [R3]
+	if expired {
 		return pawl.GrantExpired, nil
 	}
-	return pawl.Revoked, t.withdraw(r.Key, retain, r.By, r.Reason)
+	return pawl.Revoked, t.withdraw(r.Key, timeOf(micros(retain)), r.By, r.Reason)
 }
 
 // withdraw writes the refusal record of a revocation.
@@ -124,8 +120,8 @@ func (s *Store) RevokeIntent(ctx context.Context, r pawl.IntentRevocation) (int,
 			return 0, err
 		}
 		for _, row := range found {
-			retain := t.policy.RefusalRetention(row.grant.ExpiresAt, row.grant.LeewayPolicy, t.now)
-			if err := t.withdraw(row.grant.Key, retain, r.By, r.Reason); err != nil {
+			retain, _ := t.policy.RevocationRetention(&row.grant, nil, t.now) // [R3]
+			if err := t.withdraw(row.grant.Key, timeOf(micros(retain)), r.By, r.Reason); err != nil {
 				return 0, err
 			}
 		}

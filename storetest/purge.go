@@ -14,6 +14,7 @@ func purgeCases() []Case {
 		Case{ID: "C-C10", Title: "a non-terminal operation older than everything", Clauses: clauses("P3"), timings: dayOfRetention, run: nonTerminalStays},
 		Case{ID: "P4-batches", Title: "batches are bounded and resumable", Clauses: clauses("P4"), run: boundedBatches},
 		Case{ID: "P3-log", Title: "logs and results have retentions of their own", Clauses: clauses("P3 M9"), timings: layeredRetention, run: logsAndResults},
+		Case{ID: "O1-second-life", Title: "a key that is reserved anew after retention", Clauses: clauses("O1 B3 P3"), timings: dayOfRetention, run: secondLife},
 		Case{ID: "C-C12", Title: "the store's clock steps back past a purge", Clauses: clauses("P1"), run: clockStepsBack},
 	)
 }
@@ -130,6 +131,32 @@ func retentionFromSettlement(t *Trial) {
 	t.absent("P3", id)
 }
 
+// secondLife: what took part in the first life of a key is a stranger to the
+// second, whatever it once held [O1].
+func secondLife(t *Trial) {
+	r := t.reservation()
+	first, err := t.a.Reserve(t.ctx, r)
+	t.must(err)
+	old := pawl.Statement{ID: first.Operation.ID, Token: first.Owner.Token, Outcome: pawl.Failed("declined")}
+	if _, err := t.a.Record(t.ctx, old); err != nil {
+		t.stop("O1", "an owner's failure: %v", err)
+	}
+	t.advance(400 * 24 * time.Hour)
+	t.purgeAll(100)
+	second, err := t.a.Reserve(t.ctx, r)
+	if err != nil || !second.Fresh {
+		t.stop("P3", "reserving a key whose record is gone: fresh %v, %v", second.Fresh, err)
+	}
+	_, err = t.a.MaySubmit(t.ctx, old.ID, old.Token)
+	t.wantClass("O1", "a submission check with the first life's token", err, pawl.ErrNotFound)
+	old.Outcome = pawl.Succeeded(marker)
+	_, err = t.a.Record(t.ctx, old)
+	t.wantClass("O1", "an outcome with the first life's token", err, pawl.ErrNotFound)
+	_, err = t.a.Settle(t.ctx, pawl.Evidence{ID: old.ID, Lock: r.Lock(), Outcome: old.Outcome, Token: old.Token})
+	t.wantClass("M1", "evidence with the first life's token", err, pawl.ErrNotFound)
+	t.same("O1", "a first life's statements", second.Operation)
+}
+
 // nonTerminalStays is C-C10: alarmed, never deleted [P3].
 func nonTerminalStays(t *Trial) {
 	open := t.admitted()
@@ -159,7 +186,7 @@ func boundedBatches(t *Trial) {
 	for range n {
 		t.wantState(t.a, t.grant(), pawl.Revoked)
 	}
-	t.advance(life + t.leeway() + t.timings.PurgeMargin + time.Minute)
+	t.advance(t.timings.MaxGrantLifetime + t.timings.IssueSkew + t.leeway() + t.timings.PurgeMargin + time.Minute)
 	if t.held() {
 		return
 	}

@@ -15,6 +15,7 @@ func revocationCases() []Case {
 		{ID: "C-C3", Title: "no proof of issue", Clauses: clauses("R2"), run: revokeWithoutProof},
 		{ID: "C-C4", Title: "used and revoked, then every instance anew", Clauses: clauses("R1 A1"), run: refusalsAfterReopening},
 		{ID: "A3-restart", Title: "used and revoked, then everything restarted", Clauses: clauses("A3 R1"), Needs: []Power{PowerRestart}, run: refusalsAfterRestart},
+		{ID: "R3-two-expiries", Title: "one key as a short row and as a long token", Clauses: clauses("R1 R3 P1"), Needs: []Power{PowerClock}, run: revokeTwoExpiries},
 		{ID: "R3-unknown", Title: "a revocation whose expiry nobody knows", Clauses: clauses("R3 P1 P2"), Needs: []Power{PowerClock}, run: retainedFromTheWrite},
 	}
 }
@@ -26,6 +27,28 @@ func (t *Trial) revoke(s pawl.Store, g pawl.Grant) pawl.RevocationState {
 		t.fail("R1", "a revocation with proof: %v", err)
 	}
 	return state
+}
+
+// revokeTwoExpiries: a row that is over does not keep a revocation from the token
+// that lives under the same key, nor end its refusal early [R3].
+func revokeTwoExpiries(t *Trial) {
+	short := t.issuance(pawl.FormStored)
+	short.Lifetime = time.Minute
+	for _, late := range []bool{false, true} {
+		short.RequestID, short.GrantID = pawl.NewOperationID().String(), pawl.NewOperationID().String()
+		row := t.issue(short)
+		token := t.grantUntil(t.now().Add(10 * time.Minute).Truncate(time.Second))
+		token.Key = row.Key
+		if late {
+			t.advance(time.Minute + t.leeway() + time.Second)
+		}
+		t.wantState(t.a, token, pawl.Revoked)
+		if !late {
+			t.advance(time.Minute + t.leeway() + t.timings.PurgeMargin + time.Minute)
+			t.purgeAll(100)
+		}
+		t.wantRefused("R1", t.a, t.admission(token), pawl.ReasonRevoked)
+	}
 }
 
 func (t *Trial) wantState(s pawl.Store, g pawl.Grant, want pawl.RevocationState) {

@@ -19,6 +19,7 @@ type DB struct {
 
 	seq      uint64
 	ops      map[pawl.OperationID]*record
+	byGrant  map[pawl.GrantKey]pawl.OperationID // the second barrier: one operation for a grant [A7]
 	claims   map[pawl.GrantKey]Claim
 	grants   map[pawl.GrantKey]*GrantRow
 	requests map[request]pawl.GrantKey
@@ -70,6 +71,7 @@ func New(realm string, p pawl.Policy, clock func() time.Time) *DB {
 		clock:    clock,
 		meta:     Meta{ID: id, Realm: realm, Secret: pawl.NewTokenSecret(), Policy: p},
 		ops:      map[pawl.OperationID]*record{},
+		byGrant:  map[pawl.GrantKey]pawl.OperationID{},
 		claims:   map[pawl.GrantKey]Claim{},
 		grants:   map[pawl.GrantKey]*GrantRow{},
 		requests: map[request]pawl.GrantKey{},

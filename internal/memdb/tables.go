@@ -41,12 +41,27 @@ func (tx *Tx) PutOperation(op pawl.Operation) {
 	if !ok {
 		r = &record{seq: tx.next(), byKey: map[string]int{}}
 		tx.db.ops[op.ID] = r
+		if !op.Grant.IsZero() {
+			tx.db.byGrant[op.Grant] = op.ID
+		}
 	}
 	r.op = op.Clone()
 }
 
 // DeleteOperation deletes a record with its log.
-func (tx *Tx) DeleteOperation(id pawl.OperationID) { delete(tx.db.ops, id) }
+func (tx *Tx) DeleteOperation(id pawl.OperationID) {
+	if r, ok := tx.db.ops[id]; ok && tx.db.byGrant[r.op.Grant] == id {
+		delete(tx.db.byGrant, r.op.Grant)
+	}
+	delete(tx.db.ops, id)
+}
+
+// Used reports whether an operation was admitted under a grant's key, also when
+// the claim is gone [A7].
+func (tx *Tx) Used(k pawl.GrantKey) bool {
+	_, used := tx.db.byGrant[k]
+	return used
+}
 
 // Operations yields every record with its sequence number, oldest first. The
 // pointed-to record is the table's own: neither to be changed nor kept.
