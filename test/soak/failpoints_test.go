@@ -20,14 +20,14 @@ type death struct {
 	void bool
 }
 
-// deathsOnSQLite are all points of an admission, and those of a change to the record in both changes that an owner makes.
+// deaths are the points that a store has in an admission, and those in both changes to the record that an owner makes.
 // Each of an admission, a check and a record is one commit.
-func deathsOnSQLite() (all []death) {
-	for _, at := range failpoint.Admission() {
+func deaths(admission, change []failpoint.Name) (all []death) {
+	for _, at := range admission {
 		all = append(all, death{at, 1, "admission", at != failpoint.CommitAfter})
 	}
 	for i, call := range []string{"check", "record"} {
-		for _, at := range failpoint.Settlement() {
+		for _, at := range change {
 			passage := i + 1
 			if at == failpoint.CommitBefore || at == failpoint.CommitAfter {
 				passage++ // the first commit is the admission's
@@ -38,32 +38,31 @@ func deathsOnSQLite() (all []death) {
 	return all
 }
 
-// deathsOnPostgres are the points that the store has: its steps are statements of the server's.
-func deathsOnPostgres() (all []death) {
-	for i, call := range []string{"check", "record"} {
-		for _, at := range []failpoint.Name{failpoint.SettleBegun, failpoint.SettleDecided, failpoint.CommitAfter} {
-			all = append(all, death{at, i + 1, call, false})
-		}
-	}
-	return all
-}
-
 // TestCase_CD6_KilledInsideTheStore: one worker after the other dies at a point inside the store, in an admission, a
 // submission check or a record; another settles all of it, with one effect each [A2, A3, O5, M1, E5].
 func TestCase_CD6_KilledInsideTheStore(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killInside(t, onSQLite(t), deathsOnSQLite()) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); killInside(t, onPostgres(t), deathsOnPostgres()) })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		killInside(t, onSQLite(t), deaths(failpoint.Admission(), failpoint.Settlement()))
+	})
+	t.Run("postgres", func(t *testing.T) { // its steps are statements of the server's, within which nothing here can die
+		t.Parallel()
+		killInside(t, onPostgres(t), deaths(
+			[]failpoint.Name{failpoint.AdmitBegun, failpoint.CommitAfter},
+			[]failpoint.Name{failpoint.SettleBegun, failpoint.SettleDecided, failpoint.CommitAfter},
+		))
+	})
 }
 
-func killInside(t *testing.T, p place, deaths []death) {
+func killInside(t *testing.T, p place, all []death) {
 	w := newWorld(t, p, terms{Stated: true}, billing.Settings{})
 	type casualty struct {
 		death
 		grant
 		id pawl.OperationID
 	}
-	var all []casualty
-	for i, d := range deaths {
+	var fallen []casualty
+	for i, d := range all {
 		x := casualty{d, w.mustIssue(t, fmt.Sprint("acc_", i)), pawl.NewOperationID()}
 		a := w.assign(fmt.Sprint("victim ", i))
 		a.Idle = true
@@ -79,10 +78,10 @@ func killInside(t *testing.T, p place, deaths []death) {
 		if op := w.get(t.Context(), x.id); op.ID.IsZero() != d.void {
 			t.Errorf("%s in the %s: recorded as %v, want nothing: %t", d.at, d.call, op.Status, d.void)
 		}
-		all = append(all, x)
+		fallen = append(fallen, x)
 	}
 	b := w.mustStart(t, w.assign("B"))
-	for _, x := range all {
+	for _, x := range fallen {
 		// A retry admits what was not admitted, and reports what was [A6, A8].
 		if got, err := w.ask(t.Context(), b.url, x.order(x.id)); err != nil || got.Operation != x.id.String() {
 			t.Errorf("%s in the %s, the same operation: %+v, %v", x.at, x.call, got, err)
