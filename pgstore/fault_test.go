@@ -39,17 +39,24 @@ func startLossy(t *testing.T, v pgtest.Version) *lossyRig {
 	server := pgtest.Shared(t, v)
 	r := &lossyRig{tables: mustTables(t, server.Database(t)), proxy: pgtest.StartProxy(t, server.Addr())}
 	far := *r.tables
-	far.dsn = pgtest.Via(t, r.tables.dsn, r.proxy.Addr())
+	far.dsn = withSetting(pgtest.Via(t, r.tables.dsn, r.proxy.Addr()), "application_name", "far")
 	r.far, r.near = far.mustOpen(t, Options{AdmissionConns: 2, Conns: 2}), r.tables.mustOpen(t, Options{})
 	return r
 }
 
-// quiet waits until nothing of the lossy instance runs on the server any more, so
-// that what is in the tables is what became of it.
+// quiet waits until nothing of the lossy instance runs on the server any more and
+// nothing that was cut is still on its way, so that what is in the tables is what
+// became of it.
 func (r *lossyRig) quiet(t *testing.T) {
 	t.Helper()
-	for r.tables.count(t, `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'pawl' AND state <> 'idle'`) > 0 {
+	for {
+		held := int(r.far.admissions.Stat().TotalConns() + r.far.ordinary.Stat().TotalConns())
+		busy := r.tables.count(t, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'far' AND state <> 'idle'`)
+		there := r.tables.count(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'far'")
+		if busy == 0 && there <= held {
+			return
+		}
 	}
 }
 

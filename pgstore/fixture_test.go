@@ -24,13 +24,50 @@ type tables struct {
 	dsn    string
 	schema string
 	clock  bool // the statements read the schema's own clock instead of the server's
+	side   *side
+}
+
+// side is the connection that the tests look through. A new one each time would
+// cost more than what is looked at.
+type side struct {
+	mu   sync.Mutex
+	conn *pgx.Conn
+}
+
+// do runs f on the connection, once more on a new one if that is broken.
+func (s *side) do(ctx context.Context, dsn string, f func(*pgx.Conn) error) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range 2 {
+		if s.conn == nil {
+			if s.conn, err = pgx.Connect(ctx, withSetting(dsn, "application_name", "side")); err != nil {
+				return err
+			}
+		}
+		if err = f(s.conn); err == nil || !s.conn.IsClosed() {
+			return err
+		}
+		s.conn = nil
+	}
+	return err
+}
+
+// close ends the connection, if there is one; the caller holds the mutex or is the
+// last.
+func (s *side) close(ctx context.Context) error {
+	conn := s.conn
+	s.conn = nil
+	if conn == nil {
+		return nil
+	}
+	return conn.Close(ctx)
 }
 
 // newTables makes the tables in a schema of its own. A clock, where one is given,
 // takes the place of the server's in every statement: it stands still until it is
 // moved. Nothing outside of these tests can put it there.
 func newTables(ctx context.Context, dsn string, clock *time.Time) (*tables, error) {
-	tb := &tables{dsn: dsn, schema: "s" + strings.ReplaceAll(uuid.NewString(), "-", ""), clock: clock != nil}
+	tb := &tables{dsn: dsn, schema: "s" + strings.ReplaceAll(uuid.NewString(), "-", ""), clock: clock != nil, side: &side{}}
 	text, err := MigrationSQL(tb.schema, 0)
 	if err != nil {
 		return nil, err
@@ -55,13 +92,12 @@ CREATE FUNCTION @@.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
 CREATE FUNCTION @@.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT c.now FROM @@.clock AS c';
 `
 
+// exec runs statements, several of which need no arguments.
 func (tb *tables) exec(ctx context.Context, sql string, args ...any) error {
-	conn, err := pgx.Connect(ctx, tb.dsn)
-	if err != nil {
+	return tb.side.do(ctx, tb.dsn, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, tb.named(sql), args...)
 		return err
-	}
-	_, err = conn.Exec(ctx, tb.named(sql), args...)
-	return errors.Join(err, conn.Close(ctx))
+	})
 }
 
 // named puts the schema's name where a statement says @@.
@@ -77,12 +113,10 @@ func (tb *tables) mustExec(t *testing.T, sql string, args ...any) {
 // count runs a query that counts.
 func (tb *tables) count(t *testing.T, sql string, args ...any) (n int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), tb.dsn)
+	err := tb.side.do(t.Context(), tb.dsn, func(conn *pgx.Conn) error {
+		return conn.QueryRow(t.Context(), tb.named(sql), args...).Scan(&n)
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), tb.named(sql), args...).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -94,7 +128,7 @@ func (tb *tables) advance(ctx context.Context, d time.Duration) error {
 }
 
 func (tb *tables) drop(ctx context.Context) error {
-	return tb.exec(ctx, "DROP SCHEMA @@ CASCADE")
+	return errors.Join(tb.exec(ctx, "DROP SCHEMA @@ CASCADE"), tb.side.close(ctx))
 }
 
 // texts are the statements as this schema runs them.

@@ -51,7 +51,7 @@ func TestMigrate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, _ pgtest.Version, dsn string) {
 		ctx := t.Context()
 		printed := mustTables(t, dsn)
-		run := &tables{dsn: dsn, schema: "run"}
+		run := &tables{dsn: dsn, schema: "run", side: &side{}}
 		_, err := run.openWith(ctx, Options{}, nil, nil)
 		wantErr(t, "opening without tables", err, pawl.ErrMisconfigured, pawl.ReasonUnsafeStore)
 		var wait sync.WaitGroup

@@ -85,7 +85,7 @@ func TestPins(t *testing.T) {
 		{170010, forAdmissions, "4500", "5000"},
 		{180004, forAdmissions, "4500", "5000"},
 		{150018, forTheRest, "30000", ""},
-		{180004, forTheRest, "30000", "30000"},
+		{180004, forTheRest, "27000", "30000"},
 	} {
 		pins := o.pins(server{version: tc.version}, tc.purpose)
 		if pins["statement_timeout"] != tc.statement || pins["transaction_timeout"] != tc.transaction {

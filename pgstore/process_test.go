@@ -65,19 +65,22 @@ func runTask(ctx context.Context, raw string, in io.Reader, out io.Writer) error
 	defer s.Close()
 	v := verdicts{StoreID: s.id, Admitted: make([]int, len(what.Seed))}
 	if len(what.Seed) > 0 {
-		fmt.Fprintln(out, "ready")
-		if _, err := ready.ReadByte(); err != nil {
+		if err := what.race(ctx, s, &v, ready, out); err != nil {
 			return err
 		}
-		what.race(ctx, s, &v)
 	}
 	return json.NewEncoder(out).Encode(v)
 }
 
-// race presents every grant many times at once.
-func (what task) race(ctx context.Context, s *Store, v *verdicts) {
+// race presents every grant many times at once, each when it is told to: two
+// processes left to themselves would not meet at many.
+func (what task) race(ctx context.Context, s *Store, v *verdicts, in io.ByteReader, out io.Writer) error {
 	var mu sync.Mutex
 	for i, seed := range what.Seed {
+		fmt.Fprintln(out, "ready")
+		if _, err := in.ReadByte(); err != nil {
+			return err
+		}
 		g := someGrant(seed.Realm)
 		g.Key.ID, g.IssuedAt, g.ExpiresAt = seed.ID, seed.IssuedAt, seed.ExpiresAt
 		var racers sync.WaitGroup
@@ -96,6 +99,7 @@ func (what task) race(ctx context.Context, s *Store, v *verdicts) {
 		}
 		racers.Wait()
 	}
+	return nil
 }
 
 // another is a process that was given a task.
@@ -167,11 +171,13 @@ func TestCase_CA1_TwoProcesses(t *testing.T) {
 			what.Seed = append(what.Seed, grantOnWire{g.Key.ID, g.Realm, g.IssuedAt, g.ExpiresAt})
 		}
 		both := []*another{startTask(t, what), startTask(t, what)}
-		for _, a := range both {
-			a.awaitReady(t)
-		}
-		for _, a := range both {
-			a.begin(t)
+		for i := range grants {
+			for _, a := range both {
+				a.awaitReady(t)
+			}
+			for turn := range both {
+				both[(i+turn)%len(both)].begin(t)
+			}
 		}
 		total := make([]int, grants)
 		for _, a := range both {

@@ -63,7 +63,7 @@ func TestCancelledWait(t *testing.T) {
 			r.primary.Exec(t, "ALTER ROLE "+role+" SET client_min_messages = error")
 			for name, far := range map[string]*tables{
 				"as it is":             r.tables,
-				"a role that hides it": {dsn: as(t, r.tables.dsn, role), schema: r.tables.schema},
+				"a role that hides it": {dsn: as(t, r.tables.dsn, role), schema: r.tables.schema, side: &side{}},
 			} {
 				s, err := far.openWith(t.Context(), r.options(), nil, nil)
 				if err != nil {

@@ -30,7 +30,7 @@ func withRoles(t *testing.T, v pgtest.Version, dsn string) map[string]*tables {
 	for _, name := range []string{"reader", "admission", "recovery", "issue", "purge", "keeper"} {
 		login := server.Role(t)
 		tb.mustExec(t, "GRANT "+prefix+"_"+name+" TO "+login)
-		logins[name] = &tables{dsn: as(t, dsn, login), schema: tb.schema}
+		logins[name] = &tables{dsn: as(t, dsn, login), schema: tb.schema, side: &side{}}
 	}
 	t.Cleanup(func() {
 		for _, name := range []string{"admission", "recovery", "issue", "purge", "keeper", "reader"} {

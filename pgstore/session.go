@@ -38,19 +38,15 @@ func (s *settings) pins(v server, p purpose) map[string]string {
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
 	}
-	bound, statement := callLimit, callLimit
-	if p == forAdmissions {
-		bound, statement = s.policy.AdmissionBound, s.policy.AdmissionBound
-		if v.hasTransactionTimeout() {
-			// The statement's own timeout comes first and spares the session.
-			statement = bound - bound/10
-		}
-	} else {
-		pins["idle_in_transaction_session_timeout"] = milliseconds(callLimit)
+	bound := s.policy.AdmissionBound
+	if p == forTheRest {
+		bound = callLimit
+		pins["idle_in_transaction_session_timeout"] = milliseconds(bound)
 	}
-	pins["statement_timeout"] = milliseconds(statement)
+	pins["statement_timeout"] = milliseconds(bound)
 	if v.hasTransactionTimeout() {
 		pins["transaction_timeout"] = milliseconds(bound)
+		pins["statement_timeout"] = milliseconds(bound - bound/10) // comes first and spares the session
 	}
 	return pins
 }

@@ -250,7 +250,7 @@ func TestTransactionElsewhere(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	nowhere := &tables{dsn: server.Database(t), schema: here.schema}
+	nowhere := &tables{dsn: server.Database(t), schema: here.schema, side: &side{}}
 	for form, begin := range txForms(t, nowhere, s) {
 		tx := begin("").bind(t, v)
 		if _, err := tx.admit(admissionOf(someGrant(s.realm))); err == nil {

@@ -1,5 +1,5 @@
--- Removes details and results of one principal's settled operations and of their grants, and logs that it did. Lock, digest and log remain:
--- they are what refusal and audit need.
+-- Removes details and results of one principal's settled operations and of their grants, and logs that it did. Lock, digest
+-- and log remain: they are what refusal and audit need.
 --
 -- $1 authority  $2 principal  $3 tenant  $4 who  $5 why  $6 rows at most
 WITH due AS MATERIALIZED (

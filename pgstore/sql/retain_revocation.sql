@@ -1,6 +1,6 @@
 -- Sets how long a revocation is kept at least: from the time of the write, for the longest that any grant of the key which
--- was issued by then may live. A trusted expiry does not shorten that: one key may have two expiries. A statement of its own, in the transaction that wrote the row, because the insert's time is that of before a
--- wait for the key [R3].
+-- was issued by then may live. A trusted expiry does not shorten that: one key may have two expiries. A statement of its
+-- own, in the transaction that wrote the row, because the insert's time is that of before a wait for the key [R3].
 --
 -- $1 issuer  $2 namespace  $3 grant id
 UPDATE pawl.claims AS c
