@@ -103,7 +103,7 @@ func New(ctx context.Context, store Store, verifier Verifier, cfg *Config) (*Gat
 		}
 		return nil, err
 	}
-	wrong = append(wrong, facts.Err(), g.agrees(facts.Policy))
+	wrong = append(wrong, facts.Err(), g.agrees(facts.Policy), sameRealm(verifier, facts.Realm))
 	if err := misconfigured(wrong); err != nil {
 		return nil, err
 	}
@@ -203,6 +203,17 @@ func (g *Gate) takeMatchers(matchers map[Kind]Matcher) error {
 		return unsafeConfig("matchers need a store that is a GrantBook")
 	}
 	return nil
+}
+
+// sameRealm refuses a verifier that says it is for another store: every grant
+// would be refused [A1].
+func sameRealm(v Verifier, realm string) error {
+	at, ok := v.(interface{ Realm() string })
+	if !ok || at.Realm() == realm {
+		return nil
+	}
+	return unsafeConfig("the verifier is for the realm " + at.Realm() + " and the store's is " + realm +
+		": a store's realm is given when it is made (Options.Realm), and told by Check")
 }
 
 // agrees holds the timings against the policy in the store. A leeway version

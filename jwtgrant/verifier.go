@@ -41,6 +41,10 @@ type Verifier struct {
 
 var _ pawl.Verifier = (*Verifier)(nil)
 
+// Realm returns the realm of the one store whose grants it verifies. A gate on
+// another store refuses to start with it [A1].
+func (v *Verifier) Realm() string { return v.realm }
+
 // NewVerifier returns a verifier for the store named realm, which trusts exactly
 // the issuers given. Errors: ErrMisconfigured for an empty or malformed realm or
 // name, two issuers of one name, an issuer without keys, or none at all.

@@ -169,7 +169,7 @@ type grantView struct {
 func (b grantBody) issuance(issuer string) (pawl.Issuance, error) {
 	form, err := pawl.ParseForm(b.Form)
 	if err != nil {
-		return pawl.Issuance{}, err
+		return pawl.Issuance{}, malformed(pawl.ReasonMissing, "form is token or stored")
 	}
 	details, err := pawl.ParseDetails(b.Details)
 	if err != nil {
@@ -237,6 +237,9 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, c Credential) er
 	body, err := read[revocationBody](w, r, maxBody)
 	if err != nil {
 		return err
+	}
+	if body.Reason == "" {
+		return malformed(pawl.ReasonMissing, "reason is missing: why is kept with the revocation")
 	}
 	if !s.revocationAllowed(c) {
 		return &pawl.Error{Class: pawl.ErrRefused, Reason: pawl.ReasonRateLimited}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -113,7 +114,7 @@ func (b outcomeBody) success() (pawl.Outcome, error) {
 		return pawl.Succeeded([]byte(b.ResultJSON)), nil
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(*b.Result)
-	if err != nil {
+	if err != nil || strings.ContainsAny(*b.Result, "\r\n") {
 		return pawl.Outcome{}, malformed(pawl.ReasonMalformed, "result is not base64; use result_json for a JSON value")
 	}
 	return pawl.Succeeded(raw), nil

@@ -3,6 +3,8 @@ package service
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,7 +23,11 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request, c Credential)
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	q, err := query(r, []string{"wait"}, nil)
+	if err != nil {
+		return err
+	}
+	wait, err := waitOf(q)
 	if err != nil {
 		return err
 	}
@@ -42,9 +48,13 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request, c Credential)
 
 // viewer is as whom a credential reads.
 func viewer(r *http.Request, c Credential) (as pawl.Viewer, operator bool, err error) {
-	caller := pawl.Caller{
-		Principal: r.Header.Get("Pawl-Principal"), Tenant: r.Header.Get("Pawl-Tenant"),
-		Authority: r.Header.Get("Pawl-Authority"),
+	var caller pawl.Caller
+	for name, to := range map[string]*string{
+		"Pawl-Principal": &caller.Principal, "Pawl-Tenant": &caller.Tenant, "Pawl-Authority": &caller.Authority,
+	} {
+		if *to, err = identity(r, name); err != nil {
+			return as, false, err
+		}
 	}
 	if caller.Principal == "" {
 		if c.Has(RoleAudit, RoleOperate) && caller.Tenant == "" && caller.Authority == "" {
@@ -58,8 +68,39 @@ func viewer(r *http.Request, c Credential) (as pawl.Viewer, operator bool, err e
 	return pawl.AsCaller(caller), false, nil
 }
 
-func waitOf(r *http.Request) (time.Duration, error) {
-	raw := r.URL.Query().Get("wait")
+// identity reads one header of a caller's identity, percent-encoded: HTTP trims
+// blanks and has no place for other bytes, and distinct bytes are distinct callers
+// [A5]. A header that is sent twice is malformed rather than half read.
+func identity(r *http.Request, name string) (string, error) {
+	values := r.Header.Values(name)
+	if len(values) == 0 {
+		return "", nil
+	}
+	v, err := url.PathUnescape(values[0])
+	if err != nil || len(values) > 1 {
+		return "", malformed(pawl.ReasonMalformed, "the header "+name+" is sent twice or is not percent-encoded")
+	}
+	return v, nil
+}
+
+// query reads the query strictly: no parameter that the call does not have, and
+// only those of many more than once. A mistyped filter must not become no filter.
+func query(r *http.Request, once, many []string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, malformed(pawl.ReasonMalformed, "the query cannot be read")
+	}
+	for name, values := range q {
+		if slices.Contains(many, name) || slices.Contains(once, name) && len(values) == 1 {
+			continue
+		}
+		return nil, malformed(pawl.ReasonMalformed, "the query has a parameter that is unknown here, or one more than once")
+	}
+	return q, nil
+}
+
+func waitOf(q url.Values) (time.Duration, error) {
+	raw := q.Get("wait")
 	if raw == "" {
 		return 0, nil
 	}
@@ -93,7 +134,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, c Credential) erro
 
 // filterOf intersects what is asked for with the limits.
 func filterOf(r *http.Request, c Credential) (f pawl.Filter, err error) {
-	q := r.URL.Query()
+	q, err := query(r, []string{"cursor", "limit"}, []string{"status", "kind", "tenant"})
+	if err != nil {
+		return f, err
+	}
 	f = pawl.Filter{Cursor: q.Get("cursor"), Issuers: c.Issuers, Kinds: c.Kinds, Tenants: c.Tenants}
 	for _, name := range q["status"] {
 		status, err := pawl.ParseStatus(name)
@@ -105,6 +149,9 @@ func filterOf(r *http.Request, c Credential) (f pawl.Filter, err error) {
 	if kinds := q["kind"]; len(kinds) > 0 {
 		f.Kinds = nil
 		for _, k := range kinds {
+			if err := pawl.Kind(k).Validate(); err != nil {
+				return f, err
+			}
 			if !c.allowsKind(pawl.Kind(k)) {
 				return f, outsideLimits()
 			}

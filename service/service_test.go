@@ -218,6 +218,17 @@ func TestStatus(t *testing.T) {
 	if r := g.do(exec, "GET", "/v1/operations/"+id, ""); r.status != 400 {
 		t.Errorf("no caller: %d %s", r.status, r.raw)
 	}
+	if r := g.do(exec, "GET", "/v1/operations/"+id, "", "Pawl-Principal", "alice%20", "Pawl-Tenant", "a"); r.status != 404 {
+		t.Errorf("[A5] a caller whose name ends in a blank: %d %s", r.status, r.raw)
+	}
+	if r := g.do(exec, "GET", "/v1/operations/"+id, "", "Pawl-Principal", "a%6Cice", "Pawl-Tenant", "a"); r.status != 200 {
+		t.Errorf("a percent-encoded caller: %d %s", r.status, r.raw)
+	}
+	for _, q := range []string{"?status=failed;x=1", "?tenant=%zz", "?tenants=b", "?limit=1&limit=2", "?kind=BAD", "?wait=1s"} {
+		if r := g.do("all-0123456789abcdef", "GET", "/v1/operations"+q, ""); r.status != 400 {
+			t.Errorf("query %s: %d %s", q, r.status, r.raw)
+		}
+	}
 	operator := g.do("all-0123456789abcdef", "GET", "/v1/operations/"+id, "")
 	if operator.status != 200 || operator.member("fence") != 1.0 || strings.Contains(operator.raw, "token") {
 		t.Errorf("operator: %d %s", operator.status, operator.raw)
@@ -309,6 +320,9 @@ func TestRevocation(t *testing.T) {
 	byKey := strings.TrimSuffix(used, "}") + `,"reason":"too late"}`
 	if r := g.post("/v1/revocations", byKey); r.status != 200 || r.text("state") != "already_admitted" {
 		t.Errorf("[R1] used grant: %d %s", r.status, r.raw)
+	}
+	if r := g.post("/v1/revocations", strings.Replace(byKey, `,"reason":"too late"`, "", 1)); r.status != 400 {
+		t.Errorf("[R4] no reason: %d %s", r.status, r.raw)
 	}
 	unknown := `{"issuer":"shop","grant_id":"never","reason":"x"}`
 	if r := g.post("/v1/revocations", unknown); r.status != 403 || r.problem() != "issuance-not-proven" {

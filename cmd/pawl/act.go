@@ -62,7 +62,7 @@ func (c *issueCommand) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, env, func(st store) error {
+	return c.made(ctx, env, func(st store) error {
 		a, err := c.authority(ctx, env, st, c.storeFlags)
 		if err != nil {
 			return err
@@ -140,7 +140,8 @@ type admitCommand struct {
 	Generation  string   `help:"Generation of the caller's session."`
 }
 
-// Run prints the ownership once: whoever holds the owner token may act.
+// Run prints the ownership once: whoever holds the owner token may act. Only a
+// fresh admission exits with 0.
 func (c *admitCommand) Run(ctx context.Context, env environment) error {
 	id, err := pawl.ParseOperationID(c.OperationID)
 	if err != nil {
@@ -169,9 +170,16 @@ func (c *admitCommand) Run(ctx context.Context, env environment) error {
 		if err != nil {
 			return err
 		}
-		return c.print(env, got)
+		if err := c.print(env, got); err != nil || got.Fresh {
+			return err
+		}
+		return exitError{exitAlreadyAdmitted}
 	})
 }
+
+// exitAlreadyAdmitted is the exit code of an admission that reports an earlier
+// one, so that "pawl admit && perform" performs once [A8].
+const exitAlreadyAdmitted = 8
 
 func (c *admitCommand) print(env environment, got pawl.Admitted) error {
 	outcome := "already_admitted"

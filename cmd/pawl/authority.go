@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/pawl-go/pawl"
@@ -67,7 +68,7 @@ func devIssue(ctx context.Context, env environment, st store, sf storeFlags, tim
 
 // trustFlags name the issuers whose tokens a command accepts.
 type trustFlags struct {
-	Trust []string `env:"PAWL_TRUST" placeholder:"ISSUER=RING" help:"Issuer whose tokens are accepted, with its key ring file; repeatable."`
+	Trust []string `env:"PAWL_TRUST" placeholder:"ISSUER=FILE" help:"Issuer whose tokens are accepted, with its public key set (JWKS) or its key ring; repeatable."`
 }
 
 // verifier trusts the issuers named, and pawl-dev with --dev. Without any it is
@@ -77,13 +78,13 @@ func (f trustFlags) verifier(ctx context.Context, env environment, st store, sf 
 	for _, t := range f.Trust {
 		name, path, ok := strings.Cut(t, "=")
 		if !ok || name == devIssuer {
-			return nil, usage("--trust is ISSUER=RING, and not for " + devIssuer)
+			return nil, usage("--trust is ISSUER=FILE, and not for " + devIssuer)
 		}
-		ring, err := jwtgrant.OpenKeyRing(path, nil)
+		keys, err := publicKeys(path)
 		if err != nil {
 			return nil, err
 		}
-		trusted = append(trusted, jwtgrant.TrustedIssuer{Name: name, Keys: ring})
+		trusted = append(trusted, jwtgrant.TrustedIssuer{Name: name, Keys: keys})
 	}
 	if sf.Dev {
 		address, err := sf.address(env)
@@ -104,6 +105,19 @@ func (f trustFlags) verifier(ctx context.Context, env environment, st store, sf 
 		return nil, err
 	}
 	return jwtgrant.NewVerifier(facts.Realm, trusted, &jwtgrant.VerifierOptions{Timings: timings})
+}
+
+// publicKeys reads a public key set, as pawl keys public prints it, or a key ring
+// on the issuer's own machine.
+func publicKeys(path string) (jwtgrant.KeySource, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonMissing, "the keys cannot be read: %w", err)
+	}
+	if set, err := jwtgrant.ParseKeySet(raw); err == nil {
+		return set, nil
+	}
+	return jwtgrant.OpenKeyRing(path, nil)
 }
 
 // gate is a gate without effects: the command admits for others to perform.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -176,6 +177,7 @@ func (c *checkCommand) printConfig(env environment) error {
 		}
 		durations[name] = d.String()
 	}
+	durations["max_takeovers"] = strconv.Itoa(timings.Default.MaxTakeovers)
 	values["timings"] = durations
 	return writeJSON(env.out, values)
 }

@@ -27,6 +27,7 @@ type cli struct {
 	Erase    eraseCommand    `cmd:"" help:"Remove details and results of one principal's settled operations."`
 	Keys     keysCommand     `cmd:"" help:"Manage an issuer's signing keys."`
 
+	NewID      newIDCommand              `cmd:"" name:"new-id" help:"Print a fresh operation id."`
 	Version    versionCommand            `cmd:"" help:"Print the version."`
 	Completion kongcompletion.Completion `cmd:"" help:"Print the code that turns on shell completion."`
 }

@@ -98,7 +98,8 @@ func (c *restoredCommand) Run(ctx context.Context, env environment) error {
 		if c.JSON {
 			return writeJSON(env.out, map[string]any{"epoch": e.Number, "refuses_issued_before": e.IssuedNotBefore.UTC()})
 		}
-		_, err = fmt.Fprintf(env.out, "epoch %d: every grant issued before %s UTC is refused; issue new ones\n", e.Number, when(e.IssuedNotBefore))
+		_, err = fmt.Fprintf(env.out, "epoch %d: every grant issued before %s UTC is refused; issue new ones from then on\n",
+			e.Number, when(e.IssuedNotBefore))
 		return err
 	})
 }

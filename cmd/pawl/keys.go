@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/jwtgrant"
@@ -85,6 +86,7 @@ func (c *keysListCommand) Run(env environment) error {
 type keysRotateCommand struct {
 	ringFlags
 	jsonFlag
+	Force bool `help:"Rotate although no next key was published: a new one signs at once, and verifiers elsewhere refuse it until they read the set again."`
 }
 
 // Run makes the next key the one that signs.
@@ -92,6 +94,14 @@ func (c *keysRotateCommand) Run(ctx context.Context, env environment) error {
 	ring, err := c.open()
 	if err != nil {
 		return err
+	}
+	infos, err := ring.List()
+	if err != nil {
+		return err
+	}
+	next := slices.ContainsFunc(infos, func(k jwtgrant.KeyInfo) bool { return k.State == jwtgrant.KeyNext })
+	if !next && !c.Force {
+		return usage("there is no next key: pawl keys new, publish the set, then rotate (or --force, for a key that leaked)")
 	}
 	info, err := ring.Rotate(ctx)
 	if err != nil {

@@ -81,10 +81,33 @@ func report(env environment, err error) int {
 	}
 	row, _ := pawl.Row(err)
 	_, _ = fmt.Fprintf(env.err, "%v\n", err)
-	if row.Class != 0 {
-		_, _ = fmt.Fprintf(env.err, "  %s: %s\n", row.Name, row.Meaning)
+	switch hint := hints()[pawl.ReasonOf(err)]; {
+	case hint != "":
+		_, _ = fmt.Fprintf(env.err, "  %s\n", hint)
+	case row.Class != 0 && row.Class != pawl.ErrInvalid:
+		_, _ = fmt.Fprintf(env.err, "  %s\n", row.Meaning)
 	}
 	return row.Exit
+}
+
+// hints say what to do about a reason, where its class alone does not.
+func hints() map[pawl.Reason]string {
+	return map[pawl.Reason]string{
+		pawl.ReasonUsed:           "the grant was admitted for another operation; a retry repeats the operation id of the first attempt",
+		pawl.ReasonOperationTaken: "the operation id belongs to another operation; the grant is unspent: take a fresh id (pawl new-id)",
+		pawl.ReasonRevoked:        "the grant was withdrawn before it was used",
+		pawl.ReasonExpired:        "the grant's deadline is past on the store's clock; an operation it admitted is still there: pawl status",
+		pawl.ReasonBeforeEpoch:    "the grant was issued before the store was restored from a backup, or within the issue skew after; issue a new one",
+		pawl.ReasonSubject:        "the grant is for another principal or tenant; it is unspent",
+		pawl.ReasonIntent:         "the grant is for another kind or other details; it is unspent",
+		pawl.ReasonRealm:          "the grant names another store: compare its audience with the realm that pawl check shows",
+		pawl.ReasonIssuerUnknown:  "no key of this issuer is trusted here: --trust ISSUER=FILE, or --dev for pawl-dev",
+		pawl.ReasonGrantUnknown:   "there is no stored grant of this key",
+		pawl.ReasonNotYetValid:    "the grant is dated ahead of the store's clock",
+		pawl.ReasonNotResolvable: "a person decides on unknown, needs_reconciliation or conflict, and only while no lease is live; " +
+			"an admitted operation is first taken over (POST /v1/takeovers, or a running gate)",
+		pawl.ReasonNotProven: "present the signed grant with --token, or name one that this store issued",
+	}
 }
 
 // exitError ends the command with a code when everything was already printed.

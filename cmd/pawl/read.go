@@ -4,14 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/timeline"
 )
 
-// with opens the store, runs f and closes the store.
+// with opens a store that is there, calls do and closes it. A mistyped path must
+// not become a new and empty store that looks safe.
 func (f storeFlags) with(ctx context.Context, env environment, do func(store) error) error {
+	a, err := f.address(env)
+	if err != nil {
+		return err
+	}
+	if a.scheme == "sqlite" && !f.Dev {
+		if _, err := os.Stat(a.rest); errors.Is(err, fs.ErrNotExist) {
+			return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonMissing, "there is no store %s; pawl migrate makes one", a)
+		}
+	}
+	return f.made(ctx, env, do)
+}
+
+// made opens a store, and makes it where there is none.
+func (f storeFlags) made(ctx context.Context, env environment, do func(store) error) error {
 	st, err := f.open(ctx, env)
 	if err != nil {
 		return err
@@ -25,6 +42,15 @@ type versionCommand struct{}
 // Run prints the version.
 func (versionCommand) Run(env environment) error {
 	_, err := fmt.Fprintln(env.out, "pawl", version())
+	return err
+}
+
+// newIDCommand prints a fresh operation id.
+type newIDCommand struct{}
+
+// Run prints the id: made once for one operation, and repeated by its retries.
+func (newIDCommand) Run(env environment) error {
+	_, err := fmt.Fprintln(env.out, pawl.NewOperationID())
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -64,6 +65,7 @@ func (c *serveCommand) serve(ctx context.Context, env environment, st store, a s
 	if err != nil {
 		return err
 	}
+	_, _ = fmt.Fprintf(env.err, "development server, loopback only; store %s\n", a)
 	token, made := devToken(env)
 	if made {
 		_, _ = fmt.Fprintf(env.err, "development token (every role): %s\n", token)
@@ -123,7 +125,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonUnreachable, "cannot listen: %w", err)
+		return nil, pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonUnreachable, "cannot listen on %s (choose another with --listen): %w", address, err)
 	}
 	return l, nil
 }
@@ -150,7 +152,7 @@ func loopbackOnly(next http.Handler) http.Handler {
 func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host = hostport
+		host = strings.Trim(hostport, "[]")
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
