@@ -319,7 +319,8 @@ func PermitSubmit(o Operation, fence uint64, proven bool, now time.Time) (Change
 	return c, nil
 }
 
-// mismatchOf names what differs between a record's lock and a statement's.
+// mismatchOf names what differs between a record's lock and a statement's. A
+// generation that moved on makes another binding [M5].
 func mismatchOf(record, statement Lock) string {
 	f, b := record.Fingerprint == statement.Fingerprint, record.Binding == statement.Binding
 	switch {
