@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,33 +113,31 @@ func TestCase_CA9_CancelledEverywhere(t *testing.T) {
 func cancelledAt(w *world, point string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
+	var over atomic.Bool
+	reached := func(here string) {
+		if here == point && !over.Load() {
+			cancel()
+		}
+	}
 	g := w.instance(func(c *pawl.Config) {
 		c.Effects = []pawl.Effect{checked{w.bank, func(context.Context, pawl.Proposal) error {
-			if point == "Precheck" {
-				cancel()
-			}
+			reached("Precheck")
 			return nil
 		}}}
 	})
 	at := func(when string) func(context.Context, string) error {
 		return func(_ context.Context, call string) error {
-			if call+" "+when == point {
-				cancel()
-			}
+			reached(call + " " + when)
 			return nil
 		}
 	}
 	g.handle.before, g.handle.after = at("before"), at("after")
 	w.bank.before = func(ctx context.Context, _ pawl.Submission) error {
-		if point == "Submit" {
-			cancel()
-		}
+		reached("Submit")
 		time.Sleep(time.Second)
 		return ctx.Err() // the caller's cancellation must not reach the call
 	}
-	if point == "at once" {
-		cancel()
-	}
+	reached("at once")
 	r := w.request()
 	op, err := g.Execute(ctx, r)
 	time.Sleep(2 * time.Second)
@@ -155,7 +154,7 @@ func cancelledAt(w *world, point string) {
 		}
 		w.expectEffects(r.OperationID, 0)
 	}
-	point = ""
+	over.Store(true)
 	op, err = g.Execute(w.t.Context(), r)
 	if err != nil || op.Status != pawl.StatusSucceeded {
 		w.wrongf("afterwards: %v, %v", op.Status, err)
