@@ -50,11 +50,11 @@ func startLossy(t *testing.T, v pgtest.Version) *lossyRig {
 func (r *lossyRig) quiet(t *testing.T) {
 	t.Helper()
 	for {
-		held := int(r.far.admissions.Stat().TotalConns() + r.far.ordinary.Stat().TotalConns())
-		busy := r.tables.count(t, `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'far' AND state <> 'idle'`)
+		one, two := r.far.admissions.Stat(), r.far.ordinary.Stat()
+		alive := int(one.IdleConns() + two.IdleConns()) // what was cut is not idle, on this side
+		waiting := one.AcquiredConns()+one.ConstructingConns()+two.AcquiredConns()+two.ConstructingConns() > 0
 		there := r.tables.count(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'far'")
-		if busy == 0 && there <= held {
+		if !waiting && there <= alive {
 			return
 		}
 	}
