@@ -112,8 +112,11 @@ func (s *Store) introduce(ctx context.Context, config *pgx.ConnConfig) error {
 }
 
 // connect opens a connection outside the pools, and tells a deployment that
-// refuses from a server that is away.
-func connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+// refuses from a server that is away. It prepares nothing by name: whether a
+// pooler is in between is not known yet.
+func connect(ctx context.Context, base *pgx.ConnConfig) (*pgx.Conn, error) {
+	config := base.Copy()
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err == nil {
 		return conn, nil

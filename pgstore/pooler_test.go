@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +60,29 @@ func TestCase_CA15_Pooler(t *testing.T) {
 			f, err := s.Check(t.Context())
 			if err != nil || f.Err() != nil || !s.server.pooled {
 				t.Errorf("check: %v, %v, pooled %t", err, f.Err(), s.server.pooled)
+			}
+		}
+		var wait sync.WaitGroup
+		opened := make([]*Store, 6)
+		for i := range opened { // so that their transactions meet in each other's sessions
+			wait.Go(func() {
+				s, err := late.openWith(t.Context(), Options{Pins: PinByRole}, nil, nil)
+				if err != nil {
+					t.Errorf("opening at once: %v", err)
+					return
+				}
+				opened[i] = s
+			})
+		}
+		wait.Wait()
+		if !t.Failed() {
+			for range 5 {
+				race(t, opened, someGrant(opened[0].realm), 24)
+			}
+		}
+		for _, s := range opened {
+			if s != nil && s.Close() != nil {
+				t.Error("closing failed")
 			}
 		}
 		_, err = late.openWith(t.Context(), Options{}, nil, nil)
