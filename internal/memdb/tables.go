@@ -56,6 +56,9 @@ func (tx *Tx) DeleteOperation(id pawl.OperationID) {
 	delete(tx.db.ops, id)
 }
 
+// Forget gives a grant's key free of its operation: no right store does so.
+func (tx *Tx) Forget(k pawl.GrantKey) { delete(tx.db.byGrant, k) }
+
 // Used reports whether an operation was admitted under a grant's key, also when
 // the claim is gone [A7].
 func (tx *Tx) Used(k pawl.GrantKey) bool {

@@ -184,3 +184,20 @@ func (s sharesMemory) Get(ctx context.Context, id pawl.OperationID, as pawl.View
 	s.kept[id] = op
 	return op, nil
 }
+
+// revokesByRow takes a row's expiry for that of every grant under its key [R3].
+type revokesByRow struct{ right }
+
+// Revoke answers "expired" once the row is over, whatever the proof says.
+func (s revokesByRow) Revoke(ctx context.Context, r pawl.Revocation) (state pawl.RevocationState, err error) {
+	over := false
+	_ = s.bench.db.Update(func(tx *memdb.Tx) error {
+		row, ok := tx.Grant(r.Key)
+		over = ok && !row.Grant.ExpiresAt.Add(tx.Meta().Policy.Leeways[row.Grant.LeewayPolicy]).After(tx.Now)
+		return nil
+	})
+	if over {
+		return pawl.GrantExpired, nil
+	}
+	return s.right.Revoke(ctx, r)
+}

@@ -95,7 +95,7 @@ func authorityCatches() []catch {
 		{store: "purge before retention ends", caught: []string{"C-C5 P1", "P4-batches P4"}},
 		{
 			store: "purge deletes nothing",
-			caught: []string{
+			caught: []string{"O1-second-life P3",
 				"P2-deletes P2", "R3-unknown P2", "P4-batches P4", "B3-lifetime P3", "C-C9 P3", "C-C10 P3", "P3-log P3", "P3-log M9",
 			},
 		},
@@ -169,6 +169,7 @@ func settlementCatches() []catch {
 			store:  "statement accepted under any generation",
 			caught: []string{"C-E3 M1", "C-E3 M5", "M1-evidence M1", "M1-evidence M2", "M1-evidence M7", "C-E13 M1", "C-E13 M6"},
 		},
+		{store: "revocation by the row's expiry alone", caught: []string{"R3-two-expiries R1"}},
 		{store: "grant released on unknown", caught: []string{"C-D15 A2"}},
 		{
 			store:  "failed applied under another's lease",
@@ -180,7 +181,7 @@ func settlementCatches() []catch {
 			caught: []string{"C-E1 M4", "M1-evidence M1"}, sometimes: []string{"C-E4 M4"},
 		},
 		{store: "fence kept at a final outcome", caught: []string{"M2-fence M2", "C-E7 M2", "M1-evidence M2"}},
-		{store: "evidence without proof accepted", caught: []string{"C-E14 M1"}},
+		{store: "evidence without proof accepted", caught: []string{"C-E14 M1", "O1-second-life M1", "O1-second-life O1"}},
 		{store: "mismatch answered with the record", caught: []string{"C-E3 M1", "M1-evidence M1"}},
 		{store: "flags cleared", caught: []string{"C-E6 M7", "M1-evidence M7", "M8-conflict M8"}},
 		{store: "full log drops everything", caught: []string{"C-E13 M6"}},

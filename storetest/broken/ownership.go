@@ -103,11 +103,19 @@ type keepsFence struct{ right }
 
 // TakeOver gives the same token once more.
 func (s keepsFence) TakeOver(ctx context.Context, t pawl.TakeOver) ([]pawl.TakenOver, error) {
+	since := map[pawl.OperationID]time.Time{}
+	_ = s.bench.db.Update(func(tx *memdb.Tx) error {
+		for _, op := range tx.Operations() {
+			since[op.ID] = op.OwnedSince
+		}
+		return nil
+	})
 	taken, err := s.right.TakeOver(ctx, t)
 	_ = s.bench.db.Update(func(tx *memdb.Tx) error {
 		for i := range taken {
 			op := &taken[i].Operation
 			op.Fence--
+			op.OwnedSince = since[op.ID] // else the old token is told by its time
 			tx.PutOperation(*op)
 			taken[i].Owner = op.OwnerOf(tx.Meta().Secret, tx.Now)
 		}

@@ -90,7 +90,11 @@ type releasesOnUnknown struct{ right }
 func (s releasesOnUnknown) Record(ctx context.Context, st pawl.Statement) (pawl.Operation, error) {
 	op, err := s.right.Record(ctx, st)
 	if err == nil && op.Status == pawl.StatusUnknown {
-		_ = s.bench.db.Update(func(tx *memdb.Tx) error { tx.DeleteClaim(op.Grant); return nil })
+		_ = s.bench.db.Update(func(tx *memdb.Tx) error {
+			tx.DeleteClaim(op.Grant)
+			tx.Forget(op.Grant)
+			return nil
+		})
 	}
 	return op, err
 }

@@ -66,6 +66,7 @@ func Stores() []Store {
 	add("unconditional status write", func(r right) pawl.Store { return writesStatus{r} })
 	add("success accepted whatever the fingerprint", func(r right) pawl.Store { return anyFingerprint{r} })
 	add("statement accepted under any generation", func(r right) pawl.Store { return anyGeneration{r} })
+	add("revocation by the row's expiry alone", func(r right) pawl.Store { return revokesByRow{r} })
 	add("grant released on unknown", func(r right) pawl.Store { return releasesOnUnknown{r} })
 	add("failed applied under another's lease", func(r right) pawl.Store { return failsUnderAnothersLease{r} })
 	add("deferred failure forgotten", func(r right) pawl.Store { return forgetsDeferred{r} })
