@@ -68,13 +68,13 @@ func (b admissionBody) request() (pawl.Request, error) {
 // claimView is the answer of an admission or a reservation.
 type claimView struct {
 	Outcome      string        `json:"outcome"`
-	Operation    operationView `json:"operation"`
+	Operation    OperationView `json:"operation"`
 	Owner        *ownerView    `json:"owner,omitempty"`
 	AttemptToken string        `json:"attempt_token,omitempty"`
 }
 
 func viewClaim(a pawl.Admitted, fresh, joined string) (status int, v claimView) {
-	v = claimView{Outcome: joined, Operation: viewOperation(a.Operation, false)}
+	v = claimView{Outcome: joined, Operation: ViewOperation(a.Operation, false)}
 	if !a.Fresh {
 		v.AttemptToken = string(a.Owner.Token)
 		return http.StatusOK, v

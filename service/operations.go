@@ -42,7 +42,7 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request, c Credential)
 	if err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, viewOperation(op, operator))
+	answer(w, http.StatusOK, ViewOperation(op, operator))
 	return nil
 }
 
@@ -121,12 +121,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, c Credential) erro
 	if err != nil {
 		return err
 	}
-	views := make([]operationView, 0, len(page.Operations))
+	views := make([]OperationView, 0, len(page.Operations))
 	for _, o := range page.Operations {
-		views = append(views, viewOperation(o, true))
+		views = append(views, ViewOperation(o, true))
 	}
 	answer(w, http.StatusOK, struct {
-		Operations []operationView `json:"operations"`
+		Operations []OperationView `json:"operations"`
 		Next       string          `json:"next,omitempty"`
 	}{views, page.Next})
 	return nil
@@ -192,10 +192,10 @@ func (s *Server) observations(w http.ResponseWriter, r *http.Request, c Credenti
 		views = append(views, viewEntry(e))
 	}
 	answer(w, http.StatusOK, struct {
-		Operation operationView `json:"operation"`
+		Operation OperationView `json:"operation"`
 		Entries   []entryView   `json:"observations"`
 		NotKept   uint64        `json:"counted_only,omitempty"`
-	}{viewOperation(log.Operation, true), views, log.NotKept})
+	}{ViewOperation(log.Operation, true), views, log.NotKept})
 	return nil
 }
 
@@ -231,10 +231,10 @@ func (s *Server) observe(w http.ResponseWriter, r *http.Request, c Credential) e
 	}
 	view := struct {
 		Disposition pawl.Disposition `json:"disposition"`
-		Operation   *operationView   `json:"operation,omitempty"`
+		Operation   *OperationView   `json:"operation,omitempty"`
 	}{Disposition: got.Disposition}
 	if got.Disposition != pawl.Mismatched {
-		v := viewOperation(got.Operation, false)
+		v := ViewOperation(got.Operation, false)
 		view.Operation = &v
 	}
 	answer(w, http.StatusOK, view)
@@ -336,7 +336,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, c Credential) er
 	if err != nil {
 		return &fencedError{err: err, disposition: got.Disposition}
 	}
-	answer(w, http.StatusOK, map[string]operationView{"operation": viewOperation(got.Operation, false)})
+	answer(w, http.StatusOK, map[string]OperationView{"operation": ViewOperation(got.Operation, false)})
 	return nil
 }
 
@@ -364,7 +364,7 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request, c Credential) e
 	if err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, map[string]operationView{"operation": viewOperation(op, true)})
+	answer(w, http.StatusOK, map[string]OperationView{"operation": ViewOperation(op, true)})
 	return nil
 }
 
@@ -374,7 +374,7 @@ type takeOverBody struct {
 }
 
 type takenOverView struct {
-	Operation operationView `json:"operation"`
+	Operation OperationView `json:"operation"`
 	Owner     ownerView     `json:"owner"`
 	Deferred  *deferredView `json:"deferred,omitempty"`
 }
@@ -412,7 +412,7 @@ func (s *Server) takeOver(w http.ResponseWriter, r *http.Request, c Credential) 
 	}
 	views := make([]takenOverView, 0, len(taken))
 	for _, t := range taken {
-		v := takenOverView{Operation: viewOperation(t.Operation, false), Owner: viewOwner(t.Owner)}
+		v := takenOverView{Operation: ViewOperation(t.Operation, false), Owner: viewOwner(t.Owner)}
 		if d := t.Operation.Deferred; d != nil {
 			v.Deferred = &deferredView{Status: "failed", Reason: d.Reason, At: stamp(d.At)}
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// operationView is an operation as callers see it; the members of the last group
+// OperationView is an operation as JSON shows it to callers; the members of the last group
 // are for operators and auditors only.
-type operationView struct {
+type OperationView struct {
 	ID                string          `json:"id"`
 	Kind              pawl.Kind       `json:"kind"`
 	Status            pawl.Status     `json:"status"`
@@ -38,9 +38,10 @@ type operationView struct {
 	Observations *uint64 `json:"observations,omitempty"`
 }
 
-// viewOperation never holds a token [S2].
-func viewOperation(o pawl.Operation, operator bool) operationView {
-	v := operationView{
+// ViewOperation shows an operation, with the operators' members or without. It
+// never holds a token [S2].
+func ViewOperation(o pawl.Operation, operator bool) OperationView {
+	v := OperationView{
 		ID: o.ID.String(), Kind: o.Intent.Kind, Status: o.Status, Details: o.Intent.Details,
 		Authority: o.Caller.Authority, Principal: o.Caller.Principal, Tenant: o.Caller.Tenant,
 		Issuer: o.Grant.Issuer, Namespace: o.Grant.Namespace, GrantID: o.Grant.ID,

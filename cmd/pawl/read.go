@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/timeline"
+	"github.com/pawl-go/pawl/service"
 )
 
 // with opens a store that is there, calls do and closes it. A mistyped path must
@@ -194,7 +195,7 @@ func (c *operationsCommand) Run(ctx context.Context, env environment) error {
 			return err
 		}
 		if c.JSON {
-			ops := make([]operationJSON, 0, len(page.Operations))
+			ops := make([]service.OperationView, 0, len(page.Operations))
 			for _, o := range page.Operations {
 				ops = append(ops, operationAsJSON(o))
 			}

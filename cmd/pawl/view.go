@@ -1,61 +1,13 @@
 package main
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"time"
-
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/service"
 )
 
-// operationJSON is an operation as --json prints it, in the names of the API.
-type operationJSON struct {
-	ID                string          `json:"id"`
-	Kind              pawl.Kind       `json:"kind"`
-	Status            pawl.Status     `json:"status"`
-	Details           pawl.Details    `json:"details"`
-	Authority         string          `json:"authority,omitempty"`
-	Principal         string          `json:"principal"`
-	Tenant            string          `json:"tenant"`
-	Issuer            string          `json:"issuer,omitempty"`
-	Namespace         string          `json:"namespace,omitempty"`
-	GrantID           string          `json:"grant_id,omitempty"`
-	CreatedAt         time.Time       `json:"created_at"`
-	SettledAt         *time.Time      `json:"settled_at,omitempty"`
-	Result            *string         `json:"result,omitempty"`
-	ResultJSON        json.RawMessage `json:"result_json,omitempty"`
-	Reason            string          `json:"reason,omitempty"`
-	MismatchSeen      bool            `json:"mismatch_seen"`
-	ContradictionSeen bool            `json:"contradiction_seen"`
-	DivergenceSeen    bool            `json:"divergence_seen"`
-	Fence             uint64          `json:"fence"`
-	LeaseUntil        time.Time       `json:"lease_until"`
-	SubmitBy          time.Time       `json:"submit_by"`
-	Observations      uint64          `json:"observations"`
-}
-
-func operationAsJSON(o pawl.Operation) operationJSON {
-	v := operationJSON{
-		ID: o.ID.String(), Kind: o.Intent.Kind, Status: o.Status, Details: o.Intent.Details,
-		Authority: o.Caller.Authority, Principal: o.Caller.Principal, Tenant: o.Caller.Tenant,
-		Issuer: o.Grant.Issuer, Namespace: o.Grant.Namespace, GrantID: o.Grant.ID,
-		CreatedAt: o.CreatedAt.UTC(), Reason: o.Reason, MismatchSeen: o.MismatchSeen,
-		ContradictionSeen: o.ContradictionSeen, DivergenceSeen: o.DivergenceSeen,
-		Fence: o.Fence, LeaseUntil: o.LeaseUntil.UTC(), SubmitBy: o.SubmitBy.UTC(), Observations: o.Observations,
-	}
-	if !o.SettledAt.IsZero() {
-		at := o.SettledAt.UTC()
-		v.SettledAt = &at
-	}
-	if o.Result != nil {
-		b64 := base64.StdEncoding.EncodeToString(o.Result)
-		v.Result = &b64
-		if json.Valid(o.Result) {
-			v.ResultJSON = o.Result
-		}
-	}
-	return v
-}
+// operationAsJSON is an operation as --json prints it: the API's form, with what
+// operators see.
+func operationAsJSON(o pawl.Operation) service.OperationView { return service.ViewOperation(o, true) }
 
 // operationFields is an operation for people.
 func operationFields(o pawl.Operation) []field {
