@@ -91,7 +91,7 @@ byte effects = 0;
 #elif defined(REACH_THIRD_OWNER)
 #define GOAL (takeovers == 2)
 #elif defined(REACH_DEFERRED)         /* a failure waited for the end of a lease, and was read */
-#define GOAL (read && status == FAILED)
+#define GOAL (was_read && status == FAILED)
 #elif defined(REACH_RAISED)           /* a success after it was left to a person */
 #define GOAL (raised)
 #elif defined(REACH_FAILED)
@@ -114,7 +114,7 @@ bool aborted = false;
 bool purged = false;
 bool late = false;
 bool raised = false;
-bool read = false;
+bool was_read = false;
 byte calls = 0;           /* create calls that arrived */
 #define saw(x) x
 #else
@@ -309,7 +309,7 @@ proctype recovery(byte me) {
 #ifdef NOT_FOUND_FAILS
 		:: found == NONE -> record(me, FAILED, mine); goto done
 #endif
-		:: found == NONE && deferred -> saw(read = true); record(me, FAILED, mine); goto done
+		:: found == NONE && deferred -> saw(was_read = true); record(me, FAILED, mine); goto done
 #if defined(CREATE_UNSTATED) || defined(CREATE_LATE)
 		:: found == NONE && !deferred -> skip
 #else
