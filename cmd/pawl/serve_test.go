@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // server is one `pawl serve --dev` in this process.
@@ -24,16 +25,25 @@ type server struct {
 const devTestToken = "test-token-of-the-development-server"
 
 // startServer runs the command until the test ends; its first line is JSON.
-func startServer(t *testing.T, db string) *server {
+func startServer(t *testing.T, store string) *server {
+	t.Helper()
+	return startServerIn(t, t.TempDir(), store)
+}
+
+// startServerIn keeps the data directory, where the development key is that
+// servers without a file share.
+func startServerIn(t *testing.T, data, store string) *server {
 	t.Helper()
 	out, in := io.Pipe()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan int, 1)
 	var logs bytes.Buffer
 	go func() {
-		ended <- runFor(ctx, []string{"serve", "--dev", "--store", "sqlite:" + db, "--listen", "127.0.0.1:0"}, environment{
+		ended <- runFor(ctx, []string{"serve", "--dev", "--store", store, "--listen", "127.0.0.1:0"}, environment{
 			in: strings.NewReader(""), out: in, err: &logs,
-			get: func(name string) string { return map[string]string{"PAWL_DEV_TOKEN": devTestToken}[name] }, now: time.Now,
+			get: func(name string) string {
+				return map[string]string{"PAWL_DEV_TOKEN": devTestToken, "XDG_DATA_HOME": data}[name]
+			}, now: time.Now,
 		})
 		_ = in.Close()
 	}()
@@ -80,8 +90,18 @@ func (s *server) post(path, body string, header ...string) (int, map[string]any)
 // TestServe_TwoOnOneFile: two servers share the store and the development key:
 // what one issues the other admits, once [A1].
 func TestServe_TwoOnOneFile(t *testing.T) {
-	db := filepath.Join(t.TempDir(), "pawl.db")
-	a, b := startServer(t, db), startServer(t, db)
+	twoServers(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
+}
+
+// TestServe_TwoOnPostgres: the same on one PostgreSQL, whose schema they make.
+func TestServe_TwoOnPostgres(t *testing.T) {
+	twoServers(t, pgtest.Shared(t, pgtest.Newest(t)).Database(t))
+}
+
+func twoServers(t *testing.T, store string) {
+	t.Helper()
+	data := t.TempDir()
+	a, b := startServerIn(t, data, store), startServerIn(t, data, store)
 	status, grant := a.post("/v1/grants",
 		`{"request_id":"r","subject":"alice","kind":"k","details":{},"lifetime_seconds":60,"form":"token"}`)
 	if status != 201 {
@@ -104,7 +124,7 @@ func TestServe_TwoOnOneFile(t *testing.T) {
 
 // TestServe_Loopback: a browser that was talked into it gets nowhere.
 func TestServe_Loopback(t *testing.T) {
-	s := startServer(t, filepath.Join(t.TempDir(), "pawl.db"))
+	s := startServer(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	for name, header := range map[string][]string{
 		"rebinding": {"Host", "evil.example"},
 		"origin":    {"Origin", "http://evil.example"},
