@@ -95,7 +95,8 @@ func authorityCatches() []catch {
 		{store: "purge before retention ends", caught: []string{"C-C5 P1", "P4-batches P4"}},
 		{
 			store: "purge deletes nothing",
-			caught: []string{"O1-second-life P3",
+			caught: []string{
+				"O1-second-life P3",
 				"P2-deletes P2", "R3-unknown P2", "P4-batches P4", "B3-lifetime P3", "C-C9 P3", "C-C10 P3", "P3-log P3", "P3-log M9",
 			},
 		},
