@@ -118,7 +118,6 @@ const (
 	ReasonNotResolvable   Reason = "not_resolvable"   // wrong status, or a lease is live
 	ReasonRateLimited     Reason = "rate_limited"     // too many revocations [R4]
 	ReasonRequestMismatch Reason = "request_mismatch" // the request id was used for other content
-	ReasonNotErasable     Reason = "not_erasable"     // the operation is not settled
 )
 
 // Reasons under the other classes.
@@ -175,8 +174,6 @@ func (r Reason) publicRefusal() string {
 		return "issuance-not-proven"
 	case ReasonNotResolvable:
 		return "not-resolvable"
-	case ReasonNotErasable:
-		return "not-erasable"
 	case ReasonRateLimited:
 		return "rate-limited"
 	case ReasonOutsideLimits:

@@ -111,11 +111,8 @@ func SettleEvidence(o Operation, ev Evidence, fence uint64, proven bool, now tim
 		c.log(e, ev.Lock, now)
 		return c, Settlement{Disposition: e.Disposition}, nil
 	}
-	before := c.Next.ContradictionSeen
-	contradicts := false
-	e.Disposition, contradicts = c.merge(ev.Outcome, fence, now)
-	c.Next.ContradictionSeen = before || contradicts
-	e.Contradiction = contradicts
+	e.Disposition, e.Contradiction = c.merge(ev.Outcome, fence, now)
+	c.Next.ContradictionSeen = c.Next.ContradictionSeen || e.Contradiction
 	c.log(e, ev.Lock, now)
 	return c, Settlement{Disposition: e.Disposition, Operation: c.Next.Clone()}, nil
 }

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"net/http"
 	"time"
 
@@ -51,7 +50,7 @@ func (b admissionBody) request() (pawl.Request, error) {
 		}
 		r.Token = string(token)
 	case '{':
-		k, err := decodeMember[keyBody](b.Grant)
+		k, err := readBytes[keyBody](b.Grant, maxBody)
 		if err != nil {
 			return r, err
 		}
@@ -253,9 +252,4 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, c Credential) er
 	}
 	answer(w, http.StatusOK, map[string]string{"state": string(state)})
 	return nil
-}
-
-// decodeMember decodes a member that was checked with its body, strictly.
-func decodeMember[T any](raw []byte) (v T, err error) {
-	return readBytes[T](bytes.TrimSpace(raw), maxBody)
 }

@@ -44,7 +44,6 @@ func problems() []problemKind {
 		{"lock-mismatch", "The lock does not match", "The key is reserved for another intent or authority. Nothing ran.", 409},
 		{"request-mismatch", "The request id was used for other content", "Use a new request id for a new grant.", 409},
 		{"not-resolvable", "The operation cannot be resolved now", "A person resolves unknown, needs_reconciliation or conflict, and only while no lease is live.", 409},
-		{"not-erasable", "The operation cannot be erased now", "Only settled operations can be erased.", 409},
 		{"rate-limited", "Too many requests of this sort", "Wait and repeat the request.", 429},
 		{"not-found", "Not found", "It does not exist, or it is not yours; the two cannot be told apart.", 404},
 		{"method-not-allowed", "The method is not allowed here", "Use one of the methods in the Allow header.", 405},

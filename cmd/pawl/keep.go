@@ -185,9 +185,9 @@ func (c *migrateCommand) Run(ctx context.Context, env environment) error {
 func (c *migrateCommand) migrate(ctx context.Context, env environment, a storeAddress, timings *pawl.Timings) (store, error) {
 	switch a.scheme {
 	case "sqlite":
-		return sqlitestore.Open(ctx, a.rest, &sqlitestore.Options{
-			Realm: c.Realm, StoreID: c.StoreID, Timings: timings, Logger: c.logger(env), AdoptPolicy: c.AdoptPolicy,
-		})
+		o := c.sqlite(env, timings)
+		o.AdoptPolicy = c.AdoptPolicy
+		return sqlitestore.Open(ctx, a.rest, o)
 	case "postgres":
 		o := c.postgres(env, timings)
 		o.AdoptPolicy, o.Migrate = c.AdoptPolicy, true

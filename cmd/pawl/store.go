@@ -95,13 +95,16 @@ func (f storeFlags) open(ctx context.Context, env environment) (store, error) {
 func (f storeFlags) openAt(ctx context.Context, env environment, a storeAddress, timings *pawl.Timings) (store, error) {
 	switch a.scheme {
 	case "sqlite":
-		return sqlitestore.Open(ctx, a.rest, &sqlitestore.Options{
-			Realm: f.Realm, StoreID: f.StoreID, Timings: timings, Logger: f.logger(env),
-		})
+		return sqlitestore.Open(ctx, a.rest, f.sqlite(env, timings))
 	case "postgres":
 		return pgstore.Open(ctx, a.rest, f.postgres(env, timings))
 	}
 	return memstore.New(&memstore.Options{Realm: f.Realm, Timings: timings})
+}
+
+// sqlite are the options of an SQLite store.
+func (f storeFlags) sqlite(env environment, timings *pawl.Timings) *sqlitestore.Options {
+	return &sqlitestore.Options{Realm: f.Realm, StoreID: f.StoreID, Timings: timings, Logger: f.logger(env)}
 }
 
 // postgres are the options of a PostgreSQL store. Only --dev changes a schema
