@@ -14,6 +14,7 @@ func purgeCases() []Case {
 		Case{ID: "C-C10", Title: "a non-terminal operation older than everything", Clauses: clauses("P3"), timings: dayOfRetention, run: nonTerminalStays},
 		Case{ID: "P4-batches", Title: "batches are bounded and resumable", Clauses: clauses("P4"), run: boundedBatches},
 		Case{ID: "P3-log", Title: "logs and results have retentions of their own", Clauses: clauses("P3 M9"), timings: layeredRetention, run: logsAndResults},
+		Case{ID: "P3-archived", Title: "an operation is gone long before its grant is over", Clauses: clauses("P3"), timings: minuteOfRetention, run: archivedOperation},
 		Case{ID: "O1-second-life", Title: "a key that is reserved anew after retention", Clauses: clauses("O1 B3 P3"), timings: dayOfRetention, run: secondLife},
 		Case{ID: "C-C12", Title: "the store's clock steps back past a purge", Clauses: clauses("P1"), run: clockStepsBack},
 	)
@@ -204,6 +205,30 @@ func boundedBatches(t *Trial) {
 		}
 		left -= r.Refusals
 	}
+}
+
+// minuteOfRetention keeps settled operations for less than the life of a grant.
+func minuteOfRetention(ts *pawl.Timings) {
+	ts.RetainOperations, ts.RetainAttempts, ts.RetainResults, ts.KeyLifetime = time.Minute, time.Minute, time.Minute, time.Minute
+}
+
+// archivedOperation: the refusal record stands alone, without the second barrier
+// that the operation was, and refuses whoever comes, the first admission's own
+// retry included [P3].
+func archivedOperation(t *Trial) {
+	g := t.grant()
+	first := t.admission(g)
+	own := t.mustAdmit(t.a, first)
+	if _, err := t.a.Record(t.ctx, pawl.Statement{ID: first.OperationID, Token: own.Owner.Token, Outcome: pawl.Succeeded(marker)}); err != nil {
+		t.stop("O1", "an owner's success: %v", err)
+	}
+	t.advance(10 * time.Minute)
+	if r := t.purgeAll(100); r.Operations != 1 || r.Refusals != 0 {
+		t.fail("P3", "ten minutes after a settlement kept for one, a purge deleted %d operations and %d refusal records; want 1, 0",
+			r.Operations, r.Refusals)
+	}
+	t.wantRefused("P3", t.a, t.admission(g), pawl.ReasonUsed)
+	t.wantRefused("P3", t.a, first, pawl.ReasonUsed)
 }
 
 // layeredRetention keeps log entries a day, results two and operations four.

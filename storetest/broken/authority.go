@@ -135,6 +135,25 @@ func (s retainsFromCreation) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl
 	return r, err
 }
 
+// freesWithOperation deletes the refusal record of an operation with it [P3].
+type freesWithOperation struct{ right }
+
+// Purge takes claims along that are not over.
+func (s freesWithOperation) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
+	err := s.update(ctx, pawl.ErrUnavailable, func(tx *memdb.Tx) error {
+		for _, op := range tx.Operations() {
+			if op.Status.Final() && tx.Now.After(op.SettledAt.Add(s.bench.timings.RetainOperations)) {
+				tx.DeleteClaim(op.Grant)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return pawl.PurgeReport{}, err
+	}
+	return s.right.Purge(ctx, b)
+}
+
 // clockFollowsBack has no floor under its clock [P1].
 type clockFollowsBack struct{ right }
 

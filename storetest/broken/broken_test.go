@@ -62,6 +62,7 @@ func admissionCatches() []catch {
 		{
 			store: "zero rows read as success",
 			caught: []string{
+				"P3-archived P3",
 				"C-A1 A2", "C-A2 A2", "C-A4 A2", "C-A4 S1", "C-A5 A2", "C-A6 A1", "C-A8 A8", "C-A20 A2", "C-A26 A2", "C-D15 A2",
 				"A2-stored A2", "C-B1 A2", "C-B2 A5", "C-B6 A5", "C-B8 A4", "C-C1 R1", "C-C4 A1", "C-C5 P1", "P3-erase A2",
 			},
@@ -96,10 +97,11 @@ func authorityCatches() []catch {
 		{
 			store: "purge deletes nothing",
 			caught: []string{
-				"O1-second-life P3",
+				"O1-second-life P3", "P3-archived P3",
 				"P2-deletes P2", "R3-unknown P2", "P4-batches P4", "B3-lifetime P3", "C-C9 P3", "C-C10 P3", "P3-log P3", "P3-log M9",
 			},
 		},
+		{store: "grant freed with its operation", caught: []string{"P3-archived P3"}},
 		{
 			store:  "retention from creation",
 			caught: []string{"C-C10 P3", "C-C10 S1", "C-C9 S1", "B3-lifetime B3", "B3-lifetime P3"},

@@ -47,6 +47,7 @@ func Stores() []Store {
 	add("purge before retention ends", func(r right) pawl.Store { return purgesAtExpiry{r} })
 	add("purge deletes nothing", func(r right) pawl.Store { return purgesNothing{r} })
 	add("retention from creation", func(r right) pawl.Store { return retainsFromCreation{r} })
+	add("grant freed with its operation", func(r right) pawl.Store { return freesWithOperation{r} })
 	add("clock without a floor", func(r right) pawl.Store { return clockFollowsBack{r} })
 	add("status shown to another caller", func(r right) pawl.Store { return statusToOthers{r} })
 	add("foreign told from absent", func(r right) pawl.Store { return tellsForeignFromAbsent{r} })
