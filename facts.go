@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
@@ -85,8 +86,32 @@ func (f Facts) Err() error {
 	return &Error{Class: ErrMisconfigured, Reason: ReasonUnsafeStore, Note: strings.Join(parts, "; ")}
 }
 
-// Promise is the report as a sentence a person can read.
+// AgreementFacts tell whether an instance is configured as the store demands of
+// all of them [A1, A11]. Each of differ that is not nil is a way in which it is
+// not, such as [Policy.Agree] returns.
+func AgreementFacts(differ ...error) (facts []Fact) {
+	const name = "this instance"
+	for _, err := range differ {
+		if e, ok := errors.AsType[*Error](err); ok {
+			facts = append(facts, Fact{Name: name, Value: e.Note, Unsafe: true, Fix: "configure it as the others are, or pawl migrate --adopt-policy while none runs"})
+		}
+	}
+	if facts == nil {
+		facts = []Fact{{Name: name, Value: "configured as the store demands", OK: true}}
+	}
+	return facts
+}
+
+// Promise is the report as a sentence a person can read. Where a fact is unsafe
+// nothing is promised.
 func (f Facts) Promise() string {
+	if unsafe := f.Unsafe(); unsafe != nil {
+		var what []string
+		for _, u := range unsafe {
+			what = append(what, u.Name+": "+u.Value)
+		}
+		return "Nothing is promised here until this is changed: " + strings.Join(what, "; ") + "."
+	}
 	s := "A grant for realm " + f.Realm + " is admitted at most once among all instances of one " + f.Scope.String() +
 		" that use this store (" + f.Engine + "); " + f.Clock + " decides deadlines. "
 	if len(f.Survives) == 0 {

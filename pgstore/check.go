@@ -58,7 +58,8 @@ func (s *Store) readDeployment(ctx context.Context, on session) (d deployment, e
 	return d, err
 }
 
-func (s *Store) facts(d deployment) (pawl.Facts, error) {
+// facts are what a deployment says, and in what an instance differs from it.
+func (s *Store) facts(d deployment, differ ...error) (pawl.Facts, error) {
 	policy, err := d.identity.policy.agreed()
 	if err != nil {
 		return pawl.Facts{}, err
@@ -78,7 +79,7 @@ func (s *Store) facts(d deployment) (pawl.Facts, error) {
 	if !d.session.bounded() {
 		f.PurgeHeld = "no finite bound on an admission is in force"
 	}
-	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts())
+	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts(), pawl.AgreementFacts(differ...))
 	return f, nil
 }
 
@@ -171,12 +172,13 @@ func (s *Store) schemaFacts(d deployment) []pawl.Fact {
 	return facts
 }
 
-// declaredFacts cannot be read from a server.
+// declaredFacts are what cannot be read from a server.
 func (s *Store) declaredFacts() []pawl.Fact {
 	declared := func(name string, d time.Duration) pawl.Fact {
 		return pawl.Fact{Name: name, Value: d.String(), OK: true, Declared: true}
 	}
 	return []pawl.Fact{
+		{Name: "free space", Value: "not told over SQL: watch it on the server", OK: true},
 		declared("longest wait for a standby", s.timings.ReplicationWaitBound),
 		declared("largest step of the clock", s.timings.ClockStepBound),
 	}

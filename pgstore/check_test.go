@@ -107,3 +107,37 @@ func TestRoleDefaultsAreShown(t *testing.T) {
 		t.Errorf("checks are %+v, %v", f.Checks, err)
 	}
 }
+
+// TestInspectChangesNothing: a deployment is looked at as it stands, before there
+// is a store in it and after its policy was another [A11].
+func TestInspectChangesNothing(t *testing.T) {
+	server := pgtest.Shared(t, pgtest.Newest(t))
+	dsn := server.Database(t)
+	if _, err := Inspect(t.Context(), dsn, nil); !errors.Is(err, pawl.ErrMisconfigured) || !strings.Contains(err.Error(), "pawl migrate") {
+		t.Errorf("a database without tables: %v, want ErrMisconfigured and what to do", err)
+	}
+	tb := mustTables(t, dsn)
+	tb.mustOpen(t, Options{})
+	other := pawl.DefaultTimings()
+	other.PurgeMargin *= 2
+	o := Options{Schema: tb.schema, Timings: &other, StoreID: pawl.NewOperationID().String()}
+	for range 2 {
+		f, err := Inspect(t.Context(), tb.dsn, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var unsafe []string
+		for _, u := range f.Unsafe() {
+			unsafe = append(unsafe, u.Value)
+		}
+		if len(unsafe) != 2 || !strings.Contains(unsafe[0], "is pinned") || !strings.Contains(unsafe[1], "PurgeMargin is 30s in the store and 1m0s here") {
+			t.Errorf("unsafe are %q, want the pinned id and the margin", unsafe)
+		}
+		if f.Policy.PurgeMargin != pawl.DefaultTimings().PurgeMargin {
+			t.Errorf("the store's margin is %v", f.Policy.PurgeMargin)
+		}
+	}
+	if f, err := Inspect(t.Context(), tb.dsn, &Options{Schema: tb.schema}); err != nil || f.Err() != nil {
+		t.Errorf("the good deployment: %v, %v", err, f.Err())
+	}
+}

@@ -72,16 +72,24 @@ func (s *Store) agree(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	s.uuid, s.id, s.realm = got.id, got.id.String(), got.realm
-	if s.StoreID != "" && s.StoreID != s.id {
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store is %s; %s is pinned", s.id, s.StoreID)
-	}
-	if s.Realm != "" && s.Realm != s.realm {
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store's realm is %q, not %q", s.realm, s.Realm)
+	if err := s.pinned(s.id, s.realm); err != nil {
+		return err
 	}
 	if err := s.agreeOnPolicy(ctx, conn, got.policy); err != nil {
 		return err
 	}
 	return s.readSecret(ctx, conn)
+}
+
+// pinned tells whether the store is the one that the options name [A1].
+func (o *settings) pinned(id, realm string) error {
+	switch {
+	case o.StoreID != "" && o.StoreID != id:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store is %s; %s is pinned", id, o.StoreID)
+	case o.Realm != "" && o.Realm != realm:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store's realm is %q, not %q", realm, o.Realm)
+	}
+	return nil
 }
 
 // errNoStore: the tables are there and hold no store yet.

@@ -108,7 +108,7 @@ func forMigration(base *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) error {
-	err := s.probe(ctx, conn)
+	err := s.fit(ctx, conn)
 	if s.server.pooled {
 		return misconfigured("migrations need a direct connection; this one goes through a pooler")
 	}

@@ -105,10 +105,11 @@ func (s *Store) introduce(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing depends on a clean goodbye
-	if err := s.probe(ctx, conn); err != nil {
-		return answer(err, pawl.ErrUnavailable)
+	err = s.fit(ctx, conn)
+	if err == nil {
+		err = s.agree(ctx, conn)
 	}
-	return answer(s.agree(ctx, conn), pawl.ErrUnavailable)
+	return answer(err, pawl.ErrUnavailable)
 }
 
 // connect opens a connection outside the pools, and tells a deployment that
@@ -130,25 +131,52 @@ func connect(ctx context.Context, base *pgx.ConnConfig) (*pgx.Conn, error) {
 	return nil, answer(err, pawl.ErrUnavailable)
 }
 
-// probe learns the server's version, whether a pooler is in between, and whether
-// the tables are there and of a version that this code knows.
-func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
+// probed is what a database is, besides its version.
+type probed struct {
+	recovering, tables bool
+	encoding           string
+}
+
+// probe learns the server's version, whether a pooler is in between, and what
+// the database is.
+func (s *Store) probe(ctx context.Context, conn *pgx.Conn) (p probed, err error) {
 	var pid uint32
-	var recovering, tables bool
-	var encoding string
 	row := conn.QueryRow(ctx, s.sql[stmtProbe], pgx.QueryExecModeExec)
-	if err := row.Scan(&s.server.version, &pid, &recovering, &encoding, &tables); err != nil {
-		return err
-	}
+	err = row.Scan(&s.server.version, &pid, &p.recovering, &p.encoding, &p.tables)
 	s.server.pooled = pid != conn.PgConn().PID()
+	return p, err
+}
+
+// fit tells why a database cannot be used.
+func (s *Store) fit(ctx context.Context, conn *pgx.Conn) error {
+	found, err := s.probe(ctx, conn)
+	if err == nil {
+		err = found.unsafe()
+	}
+	if err == nil {
+		err = s.readable(ctx, conn, found)
+	}
+	return err
+}
+
+// unsafe tells why a database may hold no store.
+func (p probed) unsafe() error {
+	switch {
+	case p.recovering:
+		return misconfigured("the connection string leads to a replica; the primary decides [A1]")
+	case p.encoding != "UTF8":
+		return misconfigured("the database's encoding is %s, not UTF8", p.encoding)
+	}
+	return nil
+}
+
+// readable tells why nothing can even be read: the server is too old, or the
+// tables are missing or of a version that this code does not know.
+func (s *Store) readable(ctx context.Context, conn *pgx.Conn, p probed) error {
 	switch {
 	case s.server.version < oldestServer:
 		return misconfigured("the server's version is %d; it must be 15 or later", s.server.version)
-	case recovering:
-		return misconfigured("the connection string leads to a replica; the primary decides [A1]")
-	case encoding != "UTF8":
-		return misconfigured("the database's encoding is %s, not UTF8", encoding)
-	case !tables:
+	case !p.tables:
 		return misconfigured("run pawl migrate, or open with Options.Migrate: %w in the schema %s", errNoTables, s.Schema)
 	}
 	return s.knownSchema(ctx, conn)
@@ -165,12 +193,7 @@ func (s *Store) pool(ctx context.Context, base *pgxpool.Config, p purpose, conns
 	config.PingTimeout = s.timings.StoreCallTimeout
 	config.AfterConnect = s.readBack(p)
 	config.ConnConfig.OnNotice = onNotice
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
-	}
-	if s.Pins == PinAtStartup {
-		maps.Copy(config.ConnConfig.RuntimeParams, s.pins(s.server, p))
-	}
+	s.pin(config.ConnConfig, p)
 	if (s.server.pooled || s.Pins == PinByRole) && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		// A pooler may hand each transaction to another backend, which knows no statement by name; and only what is
 		// pinned keeps a plan that outlives its call from scanning [A11].
@@ -185,6 +208,16 @@ func (s *Store) pool(ctx context.Context, base *pgxpool.Config, p purpose, conns
 		return nil, err
 	}
 	return pool, nil
+}
+
+// pin puts the settings that a purpose needs on connections to come.
+func (s *Store) pin(config *pgx.ConnConfig, p purpose) {
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "pawl"
+	}
+	if s.Pins == PinAtStartup {
+		maps.Copy(config.RuntimeParams, s.pins(s.server, p))
+	}
 }
 
 // firstConnection makes one, so that what a pooler refuses is known at once.

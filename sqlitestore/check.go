@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,43 +34,45 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 // facts are what costs nothing to read. The settings are those of the connection
 // that writes, read back from it [A11].
 func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
-	type state struct {
-		set    settings
-		policy pawl.Policy
-		epoch  pawl.Epoch
-		now    time.Time
-	}
 	got, err := write(ctx, s, pawl.ErrUnavailable, func(t *txn) (st state, err error) {
 		policy, err := t.policy.Agree(t.policy) // a copy that shares no memory
-		return state{set: s.writer.session.set, policy: policy, epoch: t.epoch, now: t.now}, err
+		return state{set: s.writer.session.set, meta: meta{identity: s.id, policy: policy, epoch: t.epoch}, now: t.now}, err
 	})
 	if err != nil {
 		return pawl.Facts{}, err
 	}
+	if got.place, err = placeOf(s.folder()); err != nil {
+		got.place = s.place
+	}
+	c, err := read(ctx, s, s.opts.readClocks)
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	return got.facts(c.fact(s.opts.timings.ClockStepBound)), nil
+}
+
+// state is what facts are told from.
+type state struct {
+	meta
+	set   settings
+	place place
+	now   time.Time
+}
+
+func (st state) facts(clock pawl.Fact, differ ...error) pawl.Facts {
 	facts := pawl.Facts{
-		Engine: "sqlite " + got.set.version, StoreID: s.id.id, Realm: s.id.realm, Scope: pawl.ScopeHost,
-		Clock: "the host's clock, read under the write lock and never going back,", Now: got.now,
+		Engine: "sqlite " + st.set.version, StoreID: st.id, Realm: st.realm, Scope: pawl.ScopeHost,
+		Clock: "the host's clock, read under the write lock and never going back,", Now: st.now,
 		Survives: []string{"a crash of the process", "a crash of the host"},
 		Not:      []string{"the loss of the disk", "an older backup put in its place"},
-		Epoch:    got.epoch, Policy: got.policy,
+		Epoch:    st.epoch, Policy: st.policy,
 	}
-	place, err := inspect(s.folder())
-	if err != nil {
-		place = s.place
-	}
-	if place.volatile {
+	if st.place.volatile {
 		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"a crash of the host"}, facts.Not...)
 	}
-	facts.Checks = append(got.set.facts(), place.facts()...)
-	facts.Checks = append(facts.Checks, pawl.Fact{
-		Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true,
-	})
-	clock, err := read(ctx, s, s.measureClock)
-	if err != nil {
-		return pawl.Facts{}, err
-	}
-	facts.Checks = append(facts.Checks, clock)
-	return facts, nil
+	purge := pawl.Fact{Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true}
+	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge, clock}, pawl.AgreementFacts(differ...))
+	return facts
 }
 
 func (s settings) facts() []pawl.Fact {
@@ -90,6 +93,8 @@ func (s settings) facts() []pawl.Fact {
 func (p place) facts() []pawl.Fact {
 	kind := pawl.Fact{Name: "file system", Value: p.name, OK: p.known && !p.remote && !p.volatile, Unsafe: p.remote}
 	switch {
+	case p.remote:
+		kind.Fix = "use a local disk, or PostgreSQL: several hosts may share this one"
 	case !p.known && !p.remote:
 		kind.Fix = "make sure that no other host has it mounted"
 	case p.volatile:
@@ -105,21 +110,22 @@ func (p place) facts() []pawl.Fact {
 	return []pawl.Fact{kind, free}
 }
 
-// measureClock compares the engine's clock with the floor under it [P1].
-func (s *Store) measureClock(a asker) (pawl.Fact, error) {
-	var clock, floor int64
-	if _, err := a.one("find_clock", []any{&clock, &floor}, named("clock", s.opts.hooks.time())); err != nil {
-		return pawl.Fact{}, err
-	}
-	behind := max(0, timeOf(floor).Sub(timeOf(clock)))
-	f := pawl.Fact{
-		Name: "clock", Value: fmt.Sprintf("%v behind the time floor", behind),
-		OK: behind <= s.opts.timings.ClockStepBound,
-	}
+// clocks are the engine's and the floor under it [P1].
+type clocks struct{ engine, floor time.Time }
+
+func (o resolved) readClocks(a asker) (c clocks, err error) {
+	var engine, floor int64
+	_, err = a.one("find_clock", []any{&engine, &floor}, named("clock", o.hooks.time()))
+	return clocks{timeOf(engine), timeOf(floor)}, err
+}
+
+func (c clocks) fact(step time.Duration) pawl.Fact {
+	behind := max(0, c.floor.Sub(c.engine))
+	f := pawl.Fact{Name: "clock", Value: fmt.Sprintf("%v behind the time floor", behind), OK: behind <= step}
 	if !f.OK {
 		f.Fix = "set the host's clock: deadlines are decided by the floor until it is reached"
 	}
-	return f, nil
+	return f
 }
 
 // integrity lets the engine look through a file that is not too large for it.

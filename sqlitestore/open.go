@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opts: opts, path: path, prepared: map[string]*sql.Stmt{}}
-	if s.place, err = inspect(filepath.Dir(path)); err != nil {
+	if s.place, err = placeOf(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	if err := s.place.refuse(path); err != nil {
@@ -218,20 +218,22 @@ func (s *Store) agree(ctx context.Context, w *writer) error {
 		return err
 	}
 	a := w.session.asker
-	id, policy, _, found, err := readPolicy(a)
+	m, found, err := readMeta(a)
 	if err != nil {
 		return err
 	}
-	if !found {
-		if err := s.create(a); err != nil {
-			return err
-		}
-	} else if err := s.join(a, id, policy); err != nil {
+	if found {
+		err = s.join(a, m)
+	} else {
+		err = s.create(a)
+	}
+	if err != nil {
 		return err
 	}
-	if w.store, w.policy, w.revision, _, err = readPolicy(a); err != nil {
+	if m, _, err = readMeta(a); err != nil {
 		return err
 	}
+	w.store, w.policy, w.revision = m.identity, m.policy, m.revision
 	return w.session.do(commit)
 }
 
@@ -254,30 +256,40 @@ func (s *Store) create(a asker) error {
 	return putLeeways(a, s.opts.policy)
 }
 
-func (s *Store) join(a asker, id identity, stored pawl.Policy) error {
-	if s.opts.StoreID != "" && s.opts.StoreID != id.id {
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement,
-			"the store is %s, and %s is pinned", id.id, s.opts.StoreID)
+func (s *Store) join(a asker, m meta) error {
+	if err := s.opts.pinned(m.identity); err != nil {
+		return err
 	}
-	if s.opts.Realm != "" && s.opts.Realm != id.realm {
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement,
-			"the store's realm is %s, not %s", id.realm, s.opts.Realm)
-	}
-	decide := stored.Agree
-	if s.opts.AdoptPolicy {
-		decide = stored.Adopt
-	}
-	policy, err := decide(s.opts.policy)
+	policy, err := s.opts.nextPolicy(m.policy)
 	if err != nil {
 		return err
 	}
-	if samePolicy(policy, stored) {
+	if samePolicy(policy, m.policy) {
 		return nil
 	}
 	if _, err := a.exec("update_policy", policyArgs(policy)...); err != nil {
 		return err
 	}
 	return putLeeways(a, policy)
+}
+
+// pinned tells whether the store is the one that the options name [A1].
+func (o resolved) pinned(id identity) error {
+	switch {
+	case o.StoreID != "" && o.StoreID != id.id:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store is %s, and %s is pinned", id.id, o.StoreID)
+	case o.Realm != "" && o.Realm != id.realm:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store's realm is %s, not %s", id.realm, o.Realm)
+	}
+	return nil
+}
+
+// nextPolicy is the policy that the store has once this instance is in.
+func (o resolved) nextPolicy(stored pawl.Policy) (pawl.Policy, error) {
+	if o.AdoptPolicy {
+		return stored.Adopt(o.policy)
+	}
+	return stored.Agree(o.policy)
 }
 
 func samePolicy(a, b pawl.Policy) bool {

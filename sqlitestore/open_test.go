@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -299,5 +300,37 @@ func TestOptions(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("files were made: %v %v", left, err)
+	}
+}
+
+// A store is looked at as it stands, and nothing in it or beside it changes [A11].
+func TestInspectChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	if _, err := sqlitestore.Inspect(t.Context(), path, nil); !errors.Is(err, pawl.ErrMisconfigured) {
+		t.Errorf("no file: %v, want ErrMisconfigured", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("looking made a file: %v", err)
+	}
+	s := open(t, path, nil)
+	other := pawl.DefaultTimings()
+	other.PurgeMargin *= 2
+	o := sqlitestore.Options{Timings: &other, StoreID: pawl.NewOperationID().String()}
+	for range 2 {
+		f, err := sqlitestore.Inspect(t.Context(), path, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var unsafe []string
+		for _, u := range f.Unsafe() {
+			unsafe = append(unsafe, u.Value)
+		}
+		if len(unsafe) != 2 || !strings.Contains(unsafe[0], "is pinned") || !strings.Contains(unsafe[1], "PurgeMargin is 30s in the store and 1m0s here") {
+			t.Errorf("unsafe are %q, want the pinned id and the margin", unsafe)
+		}
+	}
+	seen, err := sqlitestore.Inspect(t.Context(), path, nil)
+	if err != nil || seen.Err() != nil || seen.StoreID != s.ID() || seen.Policy.PurgeMargin != pawl.DefaultTimings().PurgeMargin {
+		t.Errorf("the good store: %+v, %v", seen, err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inspect reads what a folder stands on; these systems say themselves whether a
+// placeOf reads what a folder stands on; these systems say themselves whether a
 // file system is local.
-func inspect(folder string) (place, error) {
+func placeOf(folder string) (place, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(folder, &st); err != nil {
 		return place{}, misconfigured("the folder %s cannot be read: %w", folder, err)

@@ -53,8 +53,8 @@ func classify(magic uint32) place {
 	return place{name: fmt.Sprintf("unknown %#x", magic)}
 }
 
-// inspect reads what a folder stands on.
-func inspect(folder string) (place, error) {
+// placeOf reads what a folder stands on.
+func placeOf(folder string) (place, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(folder, &st); err != nil {
 		return place{}, misconfigured("the folder %s cannot be read: %w", folder, err)

@@ -54,11 +54,11 @@ broken line
 
 // The folder that tests run in is somewhere.
 func TestInspect(t *testing.T) {
-	p, err := inspect(t.TempDir())
+	p, err := placeOf(t.TempDir())
 	if err != nil || p.name == "" || p.free == 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := inspect("/absent/folder"); err == nil {
+	if _, err := placeOf("/absent/folder"); err == nil {
 		t.Error("an absent folder has a file system")
 	}
 }

@@ -4,7 +4,7 @@ package sqlitestore
 
 import "os"
 
-// inspect knows of no way to ask this system: the report says so.
-func inspect(string) (place, error) { return place{name: "unknown"}, nil }
+// placeOf knows of no way to ask this system: the report says so.
+func placeOf(string) (place, error) { return place{name: "unknown"}, nil }
 
 func linked(os.FileInfo) bool { return false }

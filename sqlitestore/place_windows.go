@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// inspect reads what a folder stands on.
-func inspect(folder string) (place, error) {
+// placeOf reads what a folder stands on.
+func placeOf(folder string) (place, error) {
 	volume := filepath.VolumeName(folder)
 	if strings.HasPrefix(volume, `\\`) {
 		return place{name: "a network share", known: true, remote: true}, nil

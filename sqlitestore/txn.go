@@ -181,21 +181,29 @@ func keyArgs(k pawl.GrantKey) []any {
 	return []any{named("issuer", k.Issuer), named("namespace", k.Namespace), named("grant_id", k.ID)} // [A5]
 }
 
-// readPolicy reads the policy that stands in the store [A11].
-func readPolicy(a asker) (id identity, p pawl.Policy, revision int64, found bool, err error) {
+// meta is what stands in the store about itself [A1, A11, A12].
+type meta struct {
+	identity
+	policy   pawl.Policy
+	revision int64
+	epoch    pawl.Epoch
+}
+
+func readMeta(a asker) (m meta, found bool, err error) {
 	var secret []byte
-	var epoch, notBefore, bound, margin, lifetime, skew, key int64
+	var notBefore, bound, margin, lifetime, skew, key int64
 	found, err = a.one("find_meta", []any{
-		&id.id, &id.realm, &secret, &revision, &epoch, &notBefore, &bound, &margin, &lifetime, &skew, &key,
+		&m.id, &m.realm, &secret, &m.revision, &m.epoch.Number, &notBefore, &bound, &margin, &lifetime, &skew, &key,
 	})
 	if err != nil || !found {
-		return id, p, 0, found, err
+		return meta{}, found, err
 	}
 	if len(secret) != pawl.TokenSecretSize {
-		return id, p, 0, false, fmt.Errorf("the token secret has %d bytes", len(secret))
+		return meta{}, false, fmt.Errorf("the token secret has %d bytes", len(secret))
 	}
-	copy(id.secret[:], secret)
-	p = pawl.Policy{
+	copy(m.secret[:], secret)
+	m.epoch.IssuedNotBefore = timeUnlessZero(notBefore)
+	m.policy = pawl.Policy{
 		Leeways: map[string]time.Duration{}, AdmissionBound: duration(bound), PurgeMargin: duration(margin),
 		MaxGrantLifetime: duration(lifetime), IssueSkew: duration(skew), KeyLifetime: duration(key),
 	}
@@ -203,8 +211,8 @@ func readPolicy(a asker) (id identity, p pawl.Policy, revision int64, found bool
 		var version string
 		var leeway int64
 		err := rows.Scan(&version, &leeway)
-		p.Leeways[version] = duration(leeway)
+		m.policy.Leeways[version] = duration(leeway)
 		return err
 	})
-	return id, p, revision, true, err
+	return m, true, err
 }

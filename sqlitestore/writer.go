@@ -245,9 +245,11 @@ func (w *writer) transaction() (*txn, error) {
 		return nil, err
 	}
 	if b.revision != w.revision {
-		if _, w.policy, w.revision, _, err = readPolicy(w.session.asker); err != nil {
+		m, _, err := readMeta(w.session.asker)
+		if err != nil {
 			return nil, err
 		}
+		w.policy, w.revision = m.policy, m.revision
 	}
 	return &txn{
 		asker: w.session.asker, engine: w.engine, store: w.store, policy: w.policy, epoch: b.epoch, now: b.now,

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/pgstore"
+	"github.com/pawl-go/pawl/sqlitestore"
 )
 
 // checkCommand reads the deployment and says what it promises.
@@ -57,25 +60,63 @@ func (c *checkCommand) Run(ctx context.Context, env environment) error {
 	if c.PrintConfig {
 		return c.printConfig(env)
 	}
-	return c.with(ctx, env, func(st store) error {
-		timings, err := c.timings()
-		if err != nil {
-			return err
-		}
-		asked := env.now()
-		facts, err := st.Check(ctx)
-		if err != nil {
-			return err
-		}
-		facts.Checks = append(facts.Checks, hostClock(asked, env.now(), facts.Now, timings.IssueSkew))
-		if err := c.print(env, facts, timings.Inequalities()); err != nil {
-			return err
-		}
-		if facts.Err() != nil {
-			return exitError{78}
-		}
-		return nil
+	timings, err := c.givenTimings()
+	if err != nil {
+		return err
+	}
+	facts, err := c.read(ctx, env, timings)
+	if err != nil {
+		return err
+	}
+	if err := c.print(env, facts, timings.Inequalities()); err != nil {
+		return err
+	}
+	if facts.Err() != nil {
+		return exitError{78}
+	}
+	return nil
+}
+
+// read returns the facts of a deployment, one that the store refuses to open on
+// included: then they are those for which it refuses.
+func (c *checkCommand) read(ctx context.Context, env environment, timings pawl.Timings) (facts pawl.Facts, err error) {
+	if broken, ok := errors.AsType[*pawl.Error](timings.Validate()); ok {
+		return pawl.Facts{Scope: pawl.ScopeProcess, Checks: []pawl.Fact{{
+			Name: "timings", Value: broken.Note, Unsafe: true, Fix: "change them until every rule below holds",
+		}}}, nil
+	}
+	asked := env.now()
+	err = c.with(ctx, env, func(st store) error {
+		asked = env.now()
+		facts, err = st.Check(ctx)
+		return err
 	})
+	if errors.Is(err, pawl.ErrMisconfigured) {
+		seen, failed := c.inspect(ctx, env, &timings)
+		if failed != nil || seen.Err() == nil {
+			return pawl.Facts{}, err // nothing can be read, or another thing is wrong
+		}
+		facts, err = seen, nil
+	}
+	if err == nil && !facts.Now.IsZero() {
+		facts.Checks = append(facts.Checks, hostClock(asked, env.now(), facts.Now, timings.IssueSkew))
+	}
+	return facts, err
+}
+
+// inspect reads what can be read without opening the store.
+func (c *checkCommand) inspect(ctx context.Context, env environment, timings *pawl.Timings) (pawl.Facts, error) {
+	a, err := c.address(env)
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	switch a.scheme {
+	case "sqlite":
+		return sqlitestore.Inspect(ctx, a.rest, c.sqlite(env, timings))
+	case "postgres":
+		return pgstore.Inspect(ctx, a.rest, c.postgres(env, timings))
+	}
+	return pawl.Facts{}, usage("nothing to look at")
 }
 
 // hostClock compares this host's clock with the store's. The store decides
@@ -108,6 +149,9 @@ func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequal
 	}
 	_, _ = fmt.Fprintf(env.out, "%s\n\n", printable(f.Promise()))
 	var rows [][]string
+	if f.StoreID != "" {
+		rows = append(rows, []string{"ok", "store id", f.StoreID, ""})
+	}
 	for _, fact := range f.Checks {
 		value := fact.Value
 		if fact.Declared {

@@ -15,9 +15,10 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// TestCheck_Transcripts: pawl check against a good deployment and seven bad ones,
-// word for word in testdata/check; PAWL_UPDATE=1 writes them anew. Each bad one
-// exits with 78 and names the fact and what to change [A11].
+// TestCheck_Transcripts: pawl check against a good deployment, seven that are bad
+// in one way and one that is so in all that go together, word for word in
+// testdata/check; PAWL_UPDATE=1 writes them anew. Each bad one exits with 78 and
+// shows the whole report, each bad fact with what to change [A11].
 func TestCheck_Transcripts(t *testing.T) {
 	server := pgtest.Shared(t, pgtest.Newest(t))
 	migrated := func(t *testing.T) string {
@@ -78,6 +79,20 @@ func TestCheck_Transcripts(t *testing.T) {
 			return pawlRun(t, time.Now, "check", "--store", dsn)
 		},
 		"clock": func(t *testing.T) (int, string, string) { return pawlRun(t, ahead, "check", "--store", migrated(t)) },
+		"everything": func(t *testing.T) (int, string, string) {
+			dsn := pinned(t, "transaction_timeout = 0")
+			u, err := url.Parse(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for setting, value := range map[string]string{
+				"synchronous_commit": "off", "default_transaction_isolation": "serializable", "client_min_messages": "error",
+			} {
+				server.Exec(t, "ALTER ROLE "+u.User.Username()+" SET "+setting+" = "+value)
+			}
+			server.ExecIn(t, strings.TrimPrefix(u.Path, "/"), "DROP INDEX pawl.operations_grant")
+			return pawlRun(t, ahead, "check", "--pins", "role", "--timing", "purge_margin=60s", "--store", dsn)
+		},
 		"disagreement": func(t *testing.T) (int, string, string) {
 			return pawlRun(t, time.Now, "check", "--timing", "purge_margin=60s", "--timing", "issue_skew=6s", "--store", migrated(t))
 		},

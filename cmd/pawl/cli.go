@@ -3,6 +3,7 @@ package main
 import (
 	"runtime/debug"
 
+	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 )
 
@@ -26,6 +27,8 @@ type cli struct {
 	Restored restoredCommand `cmd:"" help:"After a restore from backup: refuse every grant issued before."`
 	Erase    eraseCommand    `cmd:"" help:"Remove details and results of one principal's settled operations."`
 	Keys     keysCommand     `cmd:"" help:"Manage an issuer's signing keys."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	NewID      newIDCommand              `cmd:"" name:"new-id" help:"Print a fresh operation id."`
 	Version    versionCommand            `cmd:"" help:"Print the version."`

@@ -120,13 +120,22 @@ func (f storeFlags) postgres(env environment, timings *pawl.Timings) *pgstore.Op
 	return o
 }
 
-// timings are the defaults changed by --timing.
-func (f storeFlags) timings() (*pawl.Timings, error) {
+// givenTimings are the defaults changed by --timing, whatever rule they break.
+func (f storeFlags) givenTimings() (pawl.Timings, error) {
 	t := pawl.DefaultTimings()
 	for _, setting := range f.Timing {
 		if err := setTiming(&t, setting); err != nil {
-			return nil, err
+			return pawl.Timings{}, err
 		}
+	}
+	return t, nil
+}
+
+// timings are those given, if they hold to the rules.
+func (f storeFlags) timings() (*pawl.Timings, error) {
+	t, err := f.givenTimings()
+	if err != nil {
+		return nil, err
 	}
 	if err := t.Validate(); err != nil {
 		return nil, err
