@@ -253,7 +253,7 @@ type PurgeReport struct {
 	More       bool          // another batch has work
 	Overdue    time.Duration // age past its time of the oldest refusal record left
 	Held       string        // why refusal records may not be deleted; empty where they may [P2]
-	Stale      int           // non-terminal operations older than every retention: alarmed, never deleted [P3]
+	Stale      int           // non-terminal operations older than every retention: alarmed, never deleted [P3]; counted once there is no More
 }
 
 // Add sums two reports; More, Overdue, Held and Stale are those of the later.

@@ -188,12 +188,11 @@ func (p *purge) summary(ctx context.Context) error {
 	var overdue *int64
 	err := p.on.run(ctx, step{
 		sql:  p.s.sql[stmtPurgeSummary],
-		args: []any{t.RetainOperations, t.RetainAttempts, t.RetainResults, longest},
+		args: []any{t.RetainOperations, t.RetainAttempts, t.RetainResults, longest, p.report.Held == ""},
 		each: func(scan scanner) error { return scan(&overdue, &p.report.More, &p.report.Stale) },
 	})
 	if overdue != nil && *overdue > 0 {
 		p.report.Overdue = ofMicros(*overdue)
-		p.report.More = p.report.More || p.report.Held == ""
 	}
 	return err
 }

@@ -27,7 +27,7 @@ const taskVariable = "PAWL_SQLITESTORE_TASK"
 
 // task is what a process is to do.
 type task struct {
-	Do     string // open, race, admit, admit-and-die, admit-and-record or admit-many
+	Do     string // open, race, admit, admit-and-die, admit-and-record, admit-many or purge
 	Path   string
 	Issued time.Time // of every grant
 	Grant  string
@@ -46,6 +46,7 @@ type told struct {
 	Status   string
 	Admitted []string // grants
 	Refused  int
+	Deleted  int // rows
 	Errors   []string
 }
 
@@ -91,6 +92,8 @@ func work(ctx context.Context, raw string) error {
 		return admitAndRecord(ctx, do, tell)
 	case "admit-many":
 		return admitMany(ctx, do, tell)
+	case "purge":
+		return purgeAll(ctx, do, tell)
 	}
 	return fmt.Errorf("no such task: %s", do.Do)
 }
@@ -216,6 +219,23 @@ func admitMany(ctx context.Context, do task, tell func(told) error) error {
 		callers.Wait()
 	}
 	return nil
+}
+
+// purgeAll purges in small batches and tells each, until it is killed.
+func purgeAll(ctx context.Context, do task, tell func(told) error) error {
+	s, err := sqlitestore.Open(ctx, do.Path, nil)
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := s.Purge(ctx, pawl.PurgeBatch{Limit: 20})
+		if err != nil {
+			return err
+		}
+		if err := tell(told{Deleted: r.Refusals + r.Operations}); err != nil {
+			return err
+		}
+	}
 }
 
 // process is another process at work.

@@ -13,14 +13,19 @@ const (
 	largestBatch = 10_000
 
 	// purgeChunk is how many rows one transaction deletes: admissions that wait
-	// for it wait as long as for a group of their own kind.
-	purgeChunk = 64
+	// for it wait about as long as for a few of their own kind.
+	purgeChunk = 8
+
+	// While others write, a purge pauses after each chunk for so many times as
+	// long as that took: it has a fifth of the store's time.
+	purgeYield   = 4
+	longestPause = 100 * time.Millisecond
 )
 
 // Purge implements pawl.Store. An admission decides under the same write lock
 // and by the same clock, which never goes back, so what is deleted here is of
 // grants that can never be admitted again, whatever the clock does [P1]. A batch
-// is several short transactions, between which whoever waits has a turn [P4].
+// is many short transactions, between which others have their turn [P4].
 func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
 	if b.Limit < 0 || b.Limit > largestBatch {
 		return pawl.PurgeReport{}, malformed("limit is not 1 to 10000")
@@ -29,24 +34,65 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 		b.Limit = defaultBatch
 	}
 	var all pawl.PurgeReport
-	for left := b.Limit; ; {
+	var last activity
+	for left := b.Limit; left > 0; left -= purgeChunk {
+		began := time.Now()
 		done, err := s.purgeChunk(ctx, int64(min(left, purgeChunk)))
 		if err != nil {
 			return all, err
 		}
 		all = all.Add(done.report)
-		all.More, all.Overdue = done.report.More, done.report.Overdue
-		if left -= purgeChunk; left <= 0 || !all.More {
+		if !all.More {
 			all.Stale, err = s.stale(ctx, done.now)
 			return all, err
 		}
+		if !done.activity.alone(last) {
+			s.checkpoint(ctx)
+			pause(ctx, min(purgeYield*time.Since(began), longestPause))
+		}
+		last = done.activity
+	}
+	return all, nil
+}
+
+// activity tells one moment of the store from another by what was written.
+type activity struct {
+	jobs    int64 // that this process's writer had done
+	version int64 // the engine's, which changes with the commits of other connections
+}
+
+// alone reports whether nobody but one job of this process wrote since. The zero
+// activity is of a time unknown.
+func (a activity) alone(since activity) bool {
+	return since.version != 0 && a.version == since.version && a.jobs == since.jobs+1
+}
+
+// checkpoint moves what a chunk wrote from the log into the file, beside the
+// writer. Left to the commits of admissions, as it is where this fails, one in
+// some of them would wait for all the scattered pages of a purge at once.
+func (s *Store) checkpoint(ctx context.Context) {
+	if rows, err := s.prepared["checkpoint"].QueryContext(ctx); err == nil {
+		_ = rows.Close()
+	}
+}
+
+// pause ends early with ctx; whoever goes on is told then.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
 // purgeChunk deletes some rows in one transaction.
 func (s *Store) purgeChunk(ctx context.Context, rows int64) (*purge, error) {
 	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (*purge, error) {
-		p := &purge{txn: t, timings: s.opts.timings, left: rows}
+		p := &purge{txn: t, timings: s.opts.timings, left: rows, activity: activity{jobs: t.jobs}}
+		if _, err := t.one("data_version", []any{&p.activity.version}); err != nil {
+			return nil, err
+		}
 		for _, step := range []func() error{p.refusals, p.grants, p.operations, p.logs, p.results} {
 			if err := step(); err != nil {
 				return nil, err
@@ -57,7 +103,8 @@ func (s *Store) purgeChunk(ctx context.Context, rows int64) (*purge, error) {
 }
 
 // stale counts, without the write lock, what is never deleted by time and should
-// have ended long ago [P3].
+// have ended long ago [P3]. It looks at all that is open, so that is done once
+// nothing more is due, not for every batch.
 func (s *Store) stale(ctx context.Context, now time.Time) (int, error) {
 	t := s.opts.timings
 	longest := max(t.RetainOperations, t.RetainAttempts, t.RetainResults, t.KeyLifetime)
@@ -67,12 +114,13 @@ func (s *Store) stale(ctx context.Context, now time.Time) (int, error) {
 	})
 }
 
-// purge is one batch.
+// purge is one chunk of a batch.
 type purge struct {
 	*txn
-	timings pawl.Timings
-	left    int64 // rows that may still be deleted
-	report  pawl.PurgeReport
+	timings  pawl.Timings
+	activity activity // before it
+	left     int64    // rows that may still be deleted
+	report   pawl.PurgeReport
 }
 
 // delete runs a statement that deletes at most what is left of the batch.

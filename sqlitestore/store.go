@@ -188,11 +188,12 @@ func read[T any](ctx context.Context, s *Store, f func(asker) (T, error)) (got T
 	return none, s.opts.engine.explain(err, pawl.ErrUnavailable)
 }
 
-// readStatements are those that reads run.
+// readStatements are those that run on connections that cannot write.
 func readStatements() []string {
 	return []string{
 		"find_operation", "list_operations", "list_waiting", "list_entries", "find_grant_record", "list_grants",
 		"list_erasable", "count_unsettled", "count_stale", "find_clock", "quick_check",
+		"checkpoint",
 	}
 }
 

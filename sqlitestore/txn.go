@@ -19,7 +19,8 @@ type txn struct {
 	policy pawl.Policy
 	epoch  pawl.Epoch
 	now    time.Time
-	wrote  bool // something besides the time floor
+	jobs   int64 // that this process's writer had done before
+	wrote  bool  // something besides the time floor
 }
 
 // identity is what a store is, once [A1].

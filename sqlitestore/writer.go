@@ -55,7 +55,8 @@ type writer struct {
 	session  *session
 	policy   pawl.Policy
 	revision int64
-	sinceGap int // jobs done without a pause
+	jobs     int64 // jobs done, whatever became of them
+	sinceGap int   // jobs done without a pause
 }
 
 // hooks are for tests. The zero value does nothing.
@@ -86,10 +87,12 @@ func (w *writer) loop() {
 		w.atWork.Store(true)
 		if first.lent != nil {
 			w.lend(first)
+			w.jobs++
 		} else {
 			var group []*job
 			group, next = w.gather(first)
 			w.do(group)
+			w.jobs += int64(len(group))
 			w.yield(len(group))
 		}
 		w.atWork.Store(false)
@@ -253,6 +256,7 @@ func (w *writer) transaction() (*txn, error) {
 	}
 	return &txn{
 		asker: w.session.asker, engine: w.engine, store: w.store, policy: w.policy, epoch: b.epoch, now: b.now,
+		jobs: w.jobs,
 	}, nil
 }
 
