@@ -12,13 +12,19 @@ import (
 const (
 	defaultBatch = 1000
 	largestBatch = 10_000
+
+	// A purge that has more to do pauses after each batch for so many times as
+	// long as that took: admissions have the most of the server [P4].
+	purgeYield   = 3
+	longestPause = 250 * time.Millisecond
 )
 
 // Purge implements pawl.Store. Refusal records go only where the bound on an
 // admission was read in force on a connection that admissions use [P2]; all else
 // needs no bound. Each sort of row is a short transaction of its own, so that at
 // most one batch is locked at a time [P4], and a purge that is killed between two
-// of them refuses more, never less.
+// of them refuses more, never less. While there is more to do it returns after a
+// pause.
 func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
 	if b.Limit < 0 || b.Limit > largestBatch {
 		return pawl.PurgeReport{}, malformed("limit is not 1 to 10000")
@@ -26,11 +32,26 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if b.Limit == 0 {
 		b.Limit = defaultBatch
 	}
+	began := time.Now()
 	held, err := call(ctx, s, s.admissions, pawl.ErrUnavailable, s.purgeHeld)
 	if err != nil {
 		return pawl.PurgeReport{}, err
 	}
-	return s.purge(ctx, b.Limit, held)
+	report, err := s.purge(ctx, b.Limit, held)
+	if err == nil && report.More {
+		pause(ctx, min(purgeYield*time.Since(began), longestPause))
+	}
+	return report, err
+}
+
+// pause ends early with ctx; whoever goes on is told then.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // purge deletes one batch; held keeps refusal records from it.
