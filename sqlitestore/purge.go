@@ -12,9 +12,10 @@ const (
 	defaultBatch = 1000
 	largestBatch = 10_000
 
-	// purgeChunk is how many rows one transaction deletes: admissions that wait
-	// for it wait about as long as for a few of their own kind.
-	purgeChunk = 8
+	// How many rows one transaction deletes while others write, who wait for it
+	// about as long as for a few of their own kind, and while nobody does.
+	sharedChunk = 8
+	aloneChunk  = 32
 
 	// While others write, a purge pauses after each chunk for so many times as
 	// long as that took: it has a fifth of the store's time.
@@ -35,9 +36,9 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	}
 	var all pawl.PurgeReport
 	var last activity
-	for left := b.Limit; left > 0; left -= purgeChunk {
+	for left, chunk := b.Limit, sharedChunk; left > 0; {
 		began := time.Now()
-		done, err := s.purgeChunk(ctx, int64(min(left, purgeChunk)))
+		done, err := s.purgeChunk(ctx, int64(min(left, chunk)))
 		if err != nil {
 			return all, err
 		}
@@ -46,7 +47,9 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 			all.Stale, err = s.stale(ctx, done.now)
 			return all, err
 		}
-		if !done.activity.alone(last) {
+		left -= chunk
+		if chunk = aloneChunk; !done.activity.alone(last) {
+			chunk = sharedChunk
 			s.checkpoint(ctx)
 			pause(ctx, min(purgeYield*time.Since(began), longestPause))
 		}
