@@ -86,14 +86,18 @@ func (f Facts) Err() error {
 	return &Error{Class: ErrMisconfigured, Reason: ReasonUnsafeStore, Note: strings.Join(parts, "; ")}
 }
 
+// AgreementFact names what [AgreementFacts] return.
+const AgreementFact = "this instance"
+
 // AgreementFacts tell whether an instance is configured as the store demands of
 // all of them [A1, A11]. Each of differ that is not nil is a way in which it is
 // not, such as [Policy.Agree] returns.
 func AgreementFacts(differ ...error) (facts []Fact) {
-	const name = "this instance"
+	const name = AgreementFact
+	const fix = "give this instance the store's values; to change the store's, stop all instances and give pawl migrate --adopt-policy the new ones"
 	for _, err := range differ {
 		if e, ok := errors.AsType[*Error](err); ok {
-			facts = append(facts, Fact{Name: name, Value: e.Note, Unsafe: true, Fix: "configure it as the others are, or pawl migrate --adopt-policy while none runs"})
+			facts = append(facts, Fact{Name: name, Value: e.Note, Unsafe: true, Fix: fix})
 		}
 	}
 	if facts == nil {

@@ -24,7 +24,7 @@ func TestPurgeKnowsWhoElseWrites(t *testing.T) {
 	}
 	var last activity
 	now := func() activity {
-		done, err := stores[0].purgeChunk(t.Context(), sharedChunk)
+		done, err := stores[0].purgeChunk(t.Context(), sharedChunk, defaultBatch)
 		if err != nil {
 			t.Fatal(err)
 		}

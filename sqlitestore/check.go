@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -23,7 +24,7 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 	if err != nil {
 		return pawl.Facts{}, err
 	}
-	integrity, err := read(ctx, s, s.integrity)
+	integrity, err := read(ctx, s, func(a asker) (pawl.Fact, error) { return integrity(a, s.path) })
 	if err != nil {
 		return pawl.Facts{}, err
 	}
@@ -48,7 +49,12 @@ func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
 	if err != nil {
 		return pawl.Facts{}, err
 	}
-	return got.facts(c.fact(s.opts.timings.ClockStepBound)), nil
+	objects, err := read(ctx, s, func(a asker) ([]pawl.Fact, error) { return s.opts.objects(ctx, a) })
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	_, differs := got.policy.Agree(s.opts.policy) // another instance may have adopted another since
+	return got.facts(append(objects, c.fact(s.opts.timings.ClockStepBound)), differs), nil
 }
 
 // state is what facts are told from.
@@ -59,7 +65,7 @@ type state struct {
 	now   time.Time
 }
 
-func (st state) facts(clock pawl.Fact, differ ...error) pawl.Facts {
+func (st state) facts(more []pawl.Fact, differ ...error) pawl.Facts {
 	facts := pawl.Facts{
 		Engine: "sqlite " + st.set.version, StoreID: st.id, Realm: st.realm, Scope: pawl.ScopeHost,
 		Clock: "the host's clock, read under the write lock and never going back,", Now: st.now,
@@ -71,23 +77,26 @@ func (st state) facts(clock pawl.Fact, differ ...error) pawl.Facts {
 		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"a crash of the host"}, facts.Not...)
 	}
 	purge := pawl.Fact{Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true}
-	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge, clock}, pawl.AgreementFacts(differ...))
+	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge}, more, pawl.AgreementFacts(differ...))
 	return facts
 }
 
 func (s settings) facts() []pawl.Fact {
 	return []pawl.Fact{
-		{
-			Name: "engine version", Value: s.version, OK: safeVersion(s.version), Unsafe: !safeVersion(s.version),
-			Fix: "build with SQLite 3.51.3 or later",
-		},
-		{Name: "journal mode", Value: s.journal, OK: s.journal == "wal", Unsafe: s.journal != "wal"},
-		{
-			Name: "synchronous", Value: strconv.Itoa(s.synchronous) + " (FULL is 2)",
-			OK: s.synchronous >= 2, Unsafe: s.synchronous < 2,
-		},
-		{Name: "foreign keys", Value: strconv.Itoa(s.foreignKeys), OK: s.foreignKeys == 1, Unsafe: s.foreignKeys != 1},
+		fact("engine version", s.version, safeVersion(s.version), "build with SQLite 3.51.3 or later"),
+		fact("journal mode", s.journal, s.journal == "wal", "PRAGMA journal_mode = WAL"),
+		fact("synchronous", strconv.Itoa(s.synchronous)+" (FULL is 2)", s.synchronous >= 2, "PRAGMA synchronous = FULL"),
+		fact("foreign keys", strconv.Itoa(s.foreignKeys), s.foreignKeys == 1, "PRAGMA foreign_keys = ON"),
 	}
+}
+
+// fact is a fact that is unsafe when it does not hold.
+func fact(name, value string, ok bool, fix string) pawl.Fact {
+	f := pawl.Fact{Name: name, Value: value, OK: ok, Unsafe: !ok}
+	if !ok {
+		f.Fix = fix
+	}
+	return f
 }
 
 func (p place) facts() []pawl.Fact {
@@ -129,9 +138,9 @@ func (c clocks) fact(step time.Duration) pawl.Fact {
 }
 
 // integrity lets the engine look through a file that is not too large for it.
-func (s *Store) integrity(a asker) (pawl.Fact, error) {
+func integrity(a asker, path string) (pawl.Fact, error) {
 	f := pawl.Fact{Name: "integrity", Fix: "stop all processes and restore a backup, then raise the epoch"}
-	info, err := os.Stat(s.path)
+	info, err := os.Stat(path)
 	if err != nil {
 		f.Value, f.Unsafe = "the file is gone", true
 		return f, nil
@@ -143,6 +152,7 @@ func (s *Store) integrity(a asker) (pawl.Fact, error) {
 		}, nil
 	}
 	err = a.each("quick_check", func(rows *sql.Rows) error { return rows.Scan(&f.Value) })
+	f.Value = strings.Join(strings.Fields(f.Value), " ")
 	f.OK, f.Unsafe = f.Value == "ok", f.Value != "ok"
 	if f.OK {
 		f.Fix = ""

@@ -76,6 +76,9 @@ func (e engine) unanswered(err error, class pawl.Class) error {
 	note := "the store did not answer"
 	if code, ok := e.code(err); ok {
 		note = fmt.Sprintf("sqlite result code %d", code)
+		if e.busy(err) {
+			note += ": another process held the write lock all the time"
+		}
 	}
 	return &pawl.Error{Class: class, Reason: pawl.ReasonUnreachable, Note: note, Cause: err}
 }

@@ -6,17 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/pawl-go/pawl"
 )
 
 // Inspect reads the facts of a store that [Open] may refuse, and changes nothing
-// in it. What Open would refuse is Unsafe among them, all of it and not only what
+// that is told from it; the engine may move what a crash left in the log into the
+// file. What Open would refuse is Unsafe among them, all of it and not only what
 // comes first. Where the file system is one that several hosts may share, the
 // file is not opened: only that is told.
 //
-// Errors, where nothing can be read: ErrMisconfigured for a file that is missing
-// or holds no store of this version, ErrUnavailable where it could not be asked.
+// Errors, where there is nothing to tell: ErrMisconfigured for a file that is
+// missing, that cannot be used or that holds no store of this version,
+// ErrUnavailable where it could not be asked now.
 func Inspect(ctx context.Context, path string, o *Options) (_ pawl.Facts, err error) {
 	opts, err := o.resolve()
 	if err != nil {
@@ -25,37 +28,88 @@ func Inspect(ctx context.Context, path string, o *Options) (_ pawl.Facts, err er
 	if path, err = realPath(path); err != nil {
 		return pawl.Facts{}, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return pawl.Facts{}, misconfigured("there is no file %s", path)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pawl.Facts{}, misconfigured("there is no file %s; pawl migrate makes a store", path)
+	} else if err != nil {
+		return pawl.Facts{}, misconfigured("%s cannot be read: %w", path, err)
 	}
 	var st state
 	if st.place, err = placeOf(filepath.Dir(path)); err != nil {
 		return pawl.Facts{}, err
 	}
-	if st.place.remote {
-		return pawl.Facts{Engine: "sqlite", Scope: pawl.ScopeHost, Checks: st.place.facts()}, nil
+	if st.place.remote || linked(info) {
+		return pawl.Facts{Engine: "sqlite", Scope: pawl.ScopeHost, Checks: append(st.place.facts(), fileFacts(info)...)}, nil
 	}
 	session, err := openSession(ctx, opts.engine, path, opts.timings.StoreCallTimeout)
 	if err != nil {
 		return pawl.Facts{}, opts.engine.openError(err)
 	}
 	defer func() { err = errors.Join(err, session.close()) }()
-	st.set = session.set
-	found := false
-	if st.meta, found, err = readMeta(session.asker); err != nil {
-		return pawl.Facts{}, opts.engine.openError(err)
+	if err := opts.storeIn(session.asker, path); err != nil {
+		return pawl.Facts{}, err
 	}
-	if !found {
-		return pawl.Facts{}, misconfigured("%s holds no store", path)
+	return opts.inspected(ctx, session, st, path, info)
+}
+
+// inspected reads what a store in the file tells.
+func (o resolved) inspected(ctx context.Context, on *session, st state, path string, info os.FileInfo) (pawl.Facts, error) {
+	var err error
+	st.set = on.set
+	if st.meta, _, err = readMeta(on.asker); err != nil {
+		return pawl.Facts{}, o.engine.openError(err)
 	}
-	c, err := opts.readClocks(session.asker)
+	c, err := o.readClocks(on.asker)
 	if err != nil {
-		return pawl.Facts{}, opts.engine.openError(err)
+		return pawl.Facts{}, o.engine.openError(err)
 	}
 	st.now = c.engine
 	if c.floor.After(st.now) {
 		st.now = c.floor
 	}
-	_, differs := opts.nextPolicy(st.policy)
-	return st.facts(c.fact(opts.timings.ClockStepBound), opts.pinned(st.identity), differs), nil
+	more, err := o.objects(ctx, on.asker)
+	if err != nil {
+		return pawl.Facts{}, o.engine.openError(err)
+	}
+	whole, err := integrity(on.asker, path)
+	if err != nil {
+		return pawl.Facts{}, o.engine.openError(err)
+	}
+	more = append(append(more, fileFacts(info)...), o.writable(on), c.fact(o.timings.ClockStepBound), whole)
+	_, differs := o.nextPolicy(st.policy)
+	facts := st.facts(more, o.pinned(st.identity), differs)
+	for i, f := range facts.Checks {
+		if f.Name == "journal mode" && !f.OK {
+			facts.Checks[i].Unsafe, facts.Checks[i].Fix = false, "opening the store sets it"
+		}
+	}
+	return facts, nil
+}
+
+// writable asks for the write lock and gives it back.
+func (o resolved) writable(on *session) pawl.Fact {
+	err := on.do(begin)
+	if err == nil {
+		err = on.do(rollback)
+	}
+	switch {
+	case err == nil:
+		return fact("write lock", "free", true, "")
+	case o.engine.busy(err):
+		return pawl.Fact{Name: "write lock", Value: "held by another process now", OK: true}
+	}
+	return fact("write lock", "this user may not write the file", false, "give the file, its folder and its companions to the user that runs Pawl")
+}
+
+// fileFacts are of the file's own names and rights.
+func fileFacts(info os.FileInfo) []pawl.Fact {
+	names := fact("names of the file", "one", !linked(info), "remove its other names: the log would stand beside one of them only")
+	if linked(info) {
+		names.Value = "several (hard links)"
+	}
+	mode := pawl.Fact{Name: "file mode", Value: info.Mode().Perm().String(), OK: info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows"}
+	if !mode.OK {
+		mode.Fix = "chmod 600: others of this host may read or change it"
+	}
+	return []pawl.Fact{names, mode}
 }

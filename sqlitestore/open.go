@@ -66,7 +66,7 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 		err = facts.Err()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(opts.engine.openError(err), s.Close())
 	}
 	return s, nil
 }
@@ -120,6 +120,12 @@ func (s *Store) start(ctx context.Context) (_ *writer, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.unlock()) }()
+	if s.opts.Existing {
+		err = s.opts.holdsStore(ctx, s.path)
+	}
+	if err != nil {
+		return nil, err
+	}
 	file, err := makeFile(s.path)
 	if err != nil {
 		return nil, err
@@ -183,12 +189,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if !safeVersion(version) {
 		return settings{version: version, journal: "wal", synchronous: 2, foreignKeys: 1}.unsafe()
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files,
-		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true), goose.WithSlog(s.opts.Logger))
+	provider, err := provider(db, []goose.ProviderOption{goose.WithSlog(s.opts.Logger)})
 	if err != nil {
 		return err
 	}

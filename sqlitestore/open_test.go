@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"io/fs"
@@ -332,5 +333,67 @@ func TestInspectChangesNothing(t *testing.T) {
 	seen, err := sqlitestore.Inspect(t.Context(), path, nil)
 	if err != nil || seen.Err() != nil || seen.StoreID != s.ID() || seen.Policy.PurgeMargin != pawl.DefaultTimings().PurgeMargin {
 		t.Errorf("the good store: %+v, %v", seen, err)
+	}
+}
+
+// What is no store, or not as the migrations make one, is told and refused, and
+// nothing panics [A7, A11].
+func TestNoStoreOrNotWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		sql, says string
+		existing  bool // refused only by who makes nothing
+	}{
+		"an empty file":             {"", "holds no store", true},
+		"another program's file":    {"CREATE TABLE t (a)", "holds no store", true},
+		"no store in the tables":    {"DELETE FROM pawl_meta", "no store in them", true},
+		"the second barrier gone":   {"DROP INDEX pawl_operations_one_per_grant", "pawl_operations_one_per_grant is missing", false},
+		"the second barrier weaker": {"DROP INDEX pawl_operations_one_per_grant; CREATE INDEX pawl_operations_one_per_grant ON pawl_operations (issuer, namespace, grant_id)", "pawl_operations_one_per_grant is another", false},
+		"a trigger gone":            {"DROP TRIGGER pawl_claims_never_edited", "pawl_claims_never_edited is missing", false},
+		"a table gone":              {"DROP TABLE pawl_entries", "", false},
+		"a newer schema":            {"INSERT INTO pawl_migrations (version_id, is_applied) VALUES (99, 1)", "version 99", false},
+	} {
+		path := filepath.Join(t.TempDir(), "pawl.db")
+		if c.sql == "" || strings.HasPrefix(c.sql, "CREATE") {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if s, err := sqlitestore.Open(t.Context(), path, nil); err != nil || s.Close() != nil {
+			t.Fatal(err)
+		}
+		if c.sql != "" {
+			execute(t, path, c.sql)
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := sqlitestore.Inspect(t.Context(), path, nil)
+		if err == nil {
+			err = f.Err()
+		}
+		if !errors.Is(err, pawl.ErrMisconfigured) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: looked at: %v, want ErrMisconfigured that says %q", name, err, c.says)
+		}
+		s, err := sqlitestore.Open(t.Context(), path, &sqlitestore.Options{Existing: c.existing})
+		if err == nil {
+			t.Errorf("%s: opened, %v", name, s.Close())
+		} else if c.says != "" && (!errors.Is(err, pawl.ErrMisconfigured) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: opened: %v, want ErrMisconfigured that says %q", name, err, c.says)
+		}
+		if after, err := os.ReadFile(path); err != nil || c.existing && !bytes.Equal(before, after) {
+			t.Errorf("%s: the file changed; %v", name, err)
+		}
+	}
+}
+
+// Another policy that was adopted while an instance runs is in that one's report
+// [A11].
+func TestAdoptedBehindItsBack(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "pawl.db"), nil)
+	longer := pawl.DefaultTimings()
+	longer.PurgeMargin *= 2
+	open(t, s.Path(), &sqlitestore.Options{AdoptPolicy: true, Timings: &longer})
+	if f, err := s.Check(t.Context()); err != nil || !errors.Is(f.Err(), pawl.ErrMisconfigured) {
+		t.Errorf("%v, %v", err, f.Err())
 	}
 }

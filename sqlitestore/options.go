@@ -26,6 +26,10 @@ type Options struct {
 	// AdoptPolicy replaces the policy in the store by that of Timings, as far as
 	// pawl.Policy.Adopt allows. For an operator, while no other instance runs.
 	AdoptPolicy bool
+	// Existing opens only what is a store of this version already: no file, table
+	// or store is made, and a schema is not upgraded. For what looks after a store
+	// and must not take an empty file for one.
+	Existing bool
 	// TxTimeout is how long a transaction of [Store.BeginTx] may hold the write
 	// lock, which keeps everybody else waiting; 0 is half of StoreCallTimeout.
 	TxTimeout time.Duration

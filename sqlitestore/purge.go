@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/pace"
 )
 
 const (
@@ -16,6 +17,7 @@ const (
 	// about as long as for a few of their own kind, and while nobody does.
 	sharedChunk = 8
 	aloneChunk  = 32
+	logChunk    = 256
 
 	// While others write, a purge pauses after each chunk for so many times as
 	// long as that took: it has a fifth of the store's time.
@@ -37,8 +39,8 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	var all pawl.PurgeReport
 	var last activity
 	for left, chunk := b.Limit, sharedChunk; left > 0; {
-		began := time.Now()
-		done, err := s.purgeChunk(ctx, int64(min(left, chunk)))
+		piece := pace.Begin()
+		done, err := s.purgeChunk(ctx, min(left, chunk), left)
 		if err != nil {
 			return all, err
 		}
@@ -47,11 +49,12 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 			all.Stale, err = s.stale(ctx, done.now)
 			return all, err
 		}
-		left -= chunk
+		r := done.report
+		left -= max(chunk, r.Refusals+r.Grants+r.Operations+r.Attempts+r.Results)
 		if chunk = aloneChunk; !done.activity.alone(last) {
 			chunk = sharedChunk
 			s.checkpoint(ctx)
-			pause(ctx, min(purgeYield*time.Since(began), longestPause))
+			piece.Pause(ctx, purgeYield, longestPause)
 		}
 		last = done.activity
 	}
@@ -79,24 +82,16 @@ func (s *Store) checkpoint(ctx context.Context) {
 	}
 }
 
-// pause ends early with ctx; whoever goes on is told then.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// purgeChunk deletes some rows in one transaction.
-func (s *Store) purgeChunk(ctx context.Context, rows int64) (*purge, error) {
+// purgeChunk deletes so many rows in one transaction, or more of one log: its
+// entries stand side by side, and each transaction that deletes some leaves one.
+// most is what is left of the batch.
+func (s *Store) purgeChunk(ctx context.Context, rows, most int) (*purge, error) {
 	return write(ctx, s, pawl.ErrUnavailable, func(t *txn) (*purge, error) {
-		p := &purge{txn: t, timings: s.opts.timings, left: rows, activity: activity{jobs: t.jobs}}
+		p := &purge{txn: t, timings: s.opts.timings, left: int64(rows), logs: int64(min(most-rows, logChunk)), activity: activity{jobs: t.jobs}}
 		if _, err := t.one("data_version", []any{&p.activity.version}); err != nil {
 			return nil, err
 		}
-		for _, step := range []func() error{p.refusals, p.grants, p.operations, p.logs, p.results} {
+		for _, step := range []func() error{p.refusals, p.grants, p.operations, p.attempts, p.results} {
 			if err := step(); err != nil {
 				return nil, err
 			}
@@ -123,6 +118,7 @@ type purge struct {
 	timings  pawl.Timings
 	activity activity // before it
 	left     int64    // rows that may still be deleted
+	logs     int64    // log entries that may be
 	report   pawl.PurgeReport
 }
 
@@ -173,15 +169,21 @@ func (p *purge) operations() (err error) {
 	return err
 }
 
-func (p *purge) logs() error {
-	if p.left == 0 {
+func (p *purge) attempts() error {
+	rows := p.left
+	if rows == 0 {
 		return nil
 	}
 	cutoff := p.before(p.timings.RetainAttempts)
-	due, err := ids(p.asker, "list_purgeable_logs", named("cutoff", micros(cutoff)), named("limit", p.left))
-	if err != nil {
+	due, err := ids(p.asker, "list_purgeable_logs", named("cutoff", micros(cutoff)), named("limit", rows))
+	if err != nil || len(due) == 0 {
 		return err
 	}
+	p.left = max(rows, p.logs)
+	defer func() {
+		p.left = max(0, rows-int64(p.report.Attempts))
+		p.report.More = p.left == 0 || int64(len(due)) == rows
+	}()
 	for _, id := range due {
 		n, err := p.delete("purge_entries", cutoff, named("operation_id", id[:]))
 		if err != nil {

@@ -89,7 +89,10 @@ func (s *Store) closeReads() error {
 	for _, stmt := range s.prepared {
 		errs = append(errs, stmt.Close())
 	}
-	return errors.Join(append(errs, s.reads.Close())...)
+	if s.reads != nil { // Open may have failed before there were any
+		errs = append(errs, s.reads.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // enter begins a call, leave ends it.
@@ -193,7 +196,7 @@ func readStatements() []string {
 	return []string{
 		"find_operation", "list_operations", "list_waiting", "list_entries", "find_grant_record", "list_grants",
 		"list_erasable", "count_unsettled", "count_stale", "find_clock", "quick_check",
-		"checkpoint",
+		"checkpoint", "list_objects",
 	}
 }
 
@@ -205,9 +208,11 @@ func (s *Store) prepareReads(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.prepared[name], err = s.reads.PrepareContext(ctx, text); err != nil {
+		stmt, err := s.reads.PrepareContext(ctx, text)
+		if err != nil {
 			return fmt.Errorf("preparing %s: %w", name, err)
 		}
+		s.prepared[name] = stmt
 	}
 	return nil
 }

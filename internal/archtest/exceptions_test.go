@@ -19,6 +19,7 @@ func (e exception) covers(f finding) bool {
 func exceptions() []exception {
 	return []exception{
 		{"wall-clock", "monotonic.go", "", "the owner's own monotonic time [O5] needs a reading to count from; it is never compared with the store's"},
+		{"wall-clock", "internal/pace/", "", "how long a pause is decides nothing"},
 		{"wall-clock", "memstore/store.go", "time.Now", "this store lives in its process, so the process's clock is the store's"},
 		{"wall-clock", "jwtgrant/", "time.Now", "the token filter: judges the age of proofs of possession and of cached keys, never a grant [A4]"},
 		{"no-package-variables", "internal/failpoint/failpoint_on.go", "armed", "only under the build tag failpoints: one process has one environment to set it from"},

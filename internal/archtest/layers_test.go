@@ -29,7 +29,7 @@ func layers() []layer {
 	storesBut := func(mine string) []string {
 		return slices.DeleteFunc(slices.Clone(stores), func(s string) bool { return s == mine })
 	}
-	storeOwn := func(mine string) []string { return []string{".", mine, "internal/failpoint"} }
+	storeOwn := func(mine string) []string { return []string{".", mine, "internal/failpoint", "internal/pace"} }
 	return []layer{
 		{
 			dir: ".", own: []string{"internal/canonical"}, ext: []string{uuid}, never: slices.Concat(heavy, stores),
@@ -40,6 +40,7 @@ func layers() []layer {
 			why: "canonical JSON, the one thing the root needs that the standard library lacks",
 		},
 		{dir: "internal/failpoint", why: "may be imported from anywhere, so imports nothing"},
+		{dir: "internal/pace", why: "may be imported from anywhere, so imports nothing"},
 		{
 			dir: "internal/memdb", own: []string{"."}, ext: []string{uuid}, never: stores,
 			why: "the tables of the memory store, apart so that wrong stores can be made on them",
