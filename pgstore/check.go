@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,12 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 		if err != nil {
 			return pawl.Facts{}, err
 		}
-		return s.facts(d)
+		stored, err := d.identity.policy.agreed()
+		if err != nil {
+			return pawl.Facts{}, err
+		}
+		_, differs := stored.Agree(s.policy.Policy) // another instance may have adopted another since
+		return s.facts(d, differs)
 	})
 }
 
@@ -34,7 +40,7 @@ type deployment struct {
 	pid               uint32
 	schema, minReader int
 	identity          identity
-	unlogged          int
+	unlogged, missing int
 	rules             string // JSON
 	session           inForce
 }
@@ -44,7 +50,7 @@ func (s *Store) readDeployment(ctx context.Context, on session) (d deployment, e
 	var notBefore *time.Time
 	dest := []any{
 		&d.version, &d.now, &d.fsync, &d.fullPages, &d.encoding, &d.timeZone, &d.roleDefaults, &d.pid, &d.schema, &d.minReader,
-		&d.identity.realm, &d.identity.epoch.Number, &notBefore, &d.unlogged, &d.rules,
+		&d.identity.realm, &d.identity.epoch.Number, &notBefore, &d.unlogged, &d.missing, &d.rules,
 	}
 	dest = append(append(dest, d.identity.policy.columns()...), d.session.columns()...)
 	err = on.run(ctx, step{sql: s.sql[stmtDeployment], args: []any{s.Schema}, each: func(scan scanner) error {
@@ -128,10 +134,11 @@ func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
 	facts := []pawl.Fact{
 		fact("transaction_isolation", f.isolation, f.isolation == "read committed", s.pinFix("default_transaction_isolation", "read committed")),
 		fact("synchronous_commit", f.commit, safeCommit(f.commit, policy.Replicated), s.pinFix("synchronous_commit", "on")),
-		fact("synchronous_standby_names", standbys, !policy.Replicated || f.standbys != "",
+		fact("synchronous_standby_names", standbys, !policy.Replicated && !s.Replicated || f.standbys != "",
 			standbysFix),
 		fact("client_min_messages", f.minMessages, !hidesWarnings(f.minMessages), s.pinFix("client_min_messages", "warning")),
 		fact(s.boundName(), f.bound(), f.bounded(), s.pinFix(s.boundName(), policy.AdmissionBound.String())),
+		s.purgeFact(d),
 		{Name: "pins", Value: pinned, OK: true},
 		{Name: "time zone", Value: d.timeZone + "; no verdict depends on it", OK: true},
 	}
@@ -140,6 +147,14 @@ func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
 		facts = append(facts, pawl.Fact{Name: "role and database settings", Value: strings.Join(defaults, ", "), OK: true})
 	}
 	return facts
+}
+
+// purgeFact tells whether refusal records can be deleted [P2].
+func (s *Store) purgeFact(d deployment) pawl.Fact {
+	if d.session.bounded() {
+		return pawl.Fact{Name: "purge", Value: "safe: " + s.boundName() + " ends every admission before the margin is over", OK: true}
+	}
+	return pawl.Fact{Name: "purge", Value: "held: refusal records are kept", Fix: "put " + s.boundName() + " in force"}
 }
 
 const standbysFix = "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)', and SELECT pg_reload_conf()"
@@ -154,6 +169,7 @@ func (s *Store) pinFix(setting, value string) string {
 func (s *Store) schemaFacts(d deployment) []pawl.Fact {
 	known := fmt.Sprintf("version %d, readable from %d", d.schema, d.minReader)
 	facts := []pawl.Fact{
+		fact("missing tables", strconv.Itoa(d.missing), d.missing == 0, "restore a backup, then raise the epoch"),
 		fact("tables", known, d.schema >= schemaVersion && d.minReader <= schemaVersion, "run pawl migrate, or a newer pawl"),
 		fact("logged tables", fmt.Sprintf("%d unlogged", d.unlogged), d.unlogged == 0, "ALTER TABLE … SET LOGGED"),
 	}

@@ -141,3 +141,52 @@ func TestInspectChangesNothing(t *testing.T) {
 		t.Errorf("the good deployment: %v, %v", err, f.Err())
 	}
 }
+
+// TestOthersSettingsAreNotShown: a database's defaults may hold anything [S2].
+func TestOthersSettingsAreNotShown(t *testing.T) {
+	server := pgtest.Shared(t, pgtest.Newest(t))
+	tb := mustTables(t, server.Database(t))
+	tb.mustExec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET app.secret = %L', current_database(), 'of-another-program'); END $$`)
+	f, err := tb.mustOpen(t, Options{}).Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range f.Checks {
+		if strings.Contains(c.Value, "of-another-program") {
+			t.Errorf("%s: %s", c.Name, c.Value)
+		}
+	}
+}
+
+// TestAdoptedBehindItsBack: an instance that runs while another adopts a policy is
+// reported as one that disagrees [A11], and deletes no reservation before the
+// key's new lifetime is over [B3]. Nothing is adopted under which the adopting
+// instance could not start.
+func TestAdoptedBehindItsBack(t *testing.T) {
+	tb := mustTables(t, pgtest.Shared(t, pgtest.Newest(t)).Database(t))
+	s := tb.mustOpen(t, Options{})
+	_, err := tb.openWith(t.Context(), Options{AdoptPolicy: true, Replicated: true}, nil, nil)
+	wantErr(t, "a promise that no standby keeps", err, pawl.ErrMisconfigured, pawl.ReasonUnsafeStore)
+	if f, err := s.Check(t.Context()); err != nil || f.Err() != nil {
+		t.Errorf("after a refused adoption: %v, %v", err, f.Err())
+	}
+	longer := pawl.DefaultTimings()
+	longer.PurgeMargin *= 2
+	tb.mustOpen(t, Options{AdoptPolicy: true, Timings: &longer})
+	if f, err := s.Check(t.Context()); err != nil || !errors.Is(f.Err(), pawl.ErrMisconfigured) {
+		t.Errorf("after an adoption behind its back: %v, %v", err, f.Err())
+	}
+}
+
+// TestExistingMakesNothing: empty tables do not become a store by being opened to
+// look after one [A1].
+func TestExistingMakesNothing(t *testing.T) {
+	tb := mustTables(t, pgtest.Shared(t, pgtest.Newest(t)).Database(t))
+	_, err := tb.openWith(t.Context(), Options{Existing: true}, nil, nil)
+	wantErr(t, "empty tables", err, pawl.ErrMisconfigured, pawl.ReasonUnsafeStore)
+	if n := tb.count(t, "SELECT count(*) FROM @@.meta"); n != 0 {
+		t.Errorf("%d stores were made", n)
+	}
+	tb.mustOpen(t, Options{})
+	tb.mustOpen(t, Options{Existing: true})
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -136,6 +138,12 @@ func answer(err error, lost pawl.Class) error {
 	if d, ok := errors.AsType[*defect](err); ok {
 		return d
 	}
+	if errors.Is(err, errNoStore) {
+		return misconfigured("the tables hold no store: restore a backup, or pawl migrate makes a new one")
+	}
+	if code(err) == codeNoRight {
+		return misconfigured("the role lacks a right: %s (docs/stores/postgres.md has the roles)", defectOf(err).what)
+	}
 	switch fateOf(err) {
 	case fateDefect, fateViolation:
 		return defectOf(err)
@@ -164,9 +172,20 @@ func describe(err error) string {
 		return errReplica.Error()
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return "no connection"
+		return "no connection" + whyNot(err)
 	}
 	return "connection lost"
+}
+
+// whyNot tells why there is no connection, without names and addresses.
+func whyNot(err error) string {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return ": the host's name leads nowhere"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return ": nobody listens there"
+	}
+	return ""
 }
 
 func code(err error) string {

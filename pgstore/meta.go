@@ -63,7 +63,7 @@ func ofMicros(n int64) time.Duration { return time.Duration(n) * time.Microsecon
 // must be configured with alike [A1, A11].
 func (s *Store) agree(ctx context.Context, conn *pgx.Conn) error {
 	got, err := s.readMeta(ctx, pgxSession{conn}, stmtGetMeta)
-	if errors.Is(err, errNoStore) {
+	if errors.Is(err, errNoStore) && !s.Existing {
 		if err = s.createMeta(ctx, conn); err == nil {
 			got, err = s.readMeta(ctx, pgxSession{conn}, stmtGetMeta)
 		}
@@ -82,12 +82,12 @@ func (s *Store) agree(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // pinned tells whether the store is the one that the options name [A1].
-func (o *settings) pinned(id, realm string) error {
+func (s *settings) pinned(id, realm string) error {
 	switch {
-	case o.StoreID != "" && o.StoreID != id:
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store is %s; %s is pinned", id, o.StoreID)
-	case o.Realm != "" && o.Realm != realm:
-		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store's realm is %q, not %q", realm, o.Realm)
+	case s.StoreID != "" && s.StoreID != id:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store is %s; %s is pinned", id, s.StoreID)
+	case s.Realm != "" && s.Realm != realm:
+		return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonDisagreement, "the store's realm is %q, not %q", realm, s.Realm)
 	}
 	return nil
 }
@@ -155,9 +155,15 @@ func (s *Store) agreeOnPolicy(ctx context.Context, conn *pgx.Conn, raw storedPol
 		s.policy = next
 		return nil
 	}
+	if s.AdoptPolicy && s.Replicated {
+		if err := s.standbysNamed(ctx, conn); err != nil {
+			return err // nothing is adopted under which this instance could not start
+		}
+	}
 	// Something is written: once more, with everybody else kept out.
 	on := pgxSession{conn}
 	locked, err := s.lockMeta(ctx, on)
+	err = wanting(err, "to add a leeway policy or to adopt a policy", "let the tables' owner open the store once with these timings")
 	if err == nil {
 		next, err = s.nextPolicy(locked)
 	}
@@ -174,6 +180,15 @@ func (s *Store) agreeOnPolicy(ctx context.Context, conn *pgx.Conn, raw storedPol
 	err = transaction(ctx, on, append(steps, s.leewaySteps(next.Leeways)...))
 	s.policy = next
 	return wanting(err, "to add a leeway policy or to adopt a policy", "let the tables' owner open the store once with these timings")
+}
+
+// standbysNamed asks whether commits wait for anybody.
+func (s *Store) standbysNamed(ctx context.Context, conn *pgx.Conn) error {
+	f, err := s.readSession(ctx, pgxSession{conn})
+	if err == nil && f.standbys == "" {
+		err = misconfigured("synchronous_standby_names is empty: no commit waits for a standby (%s)", standbysFix)
+	}
+	return err
 }
 
 func (s *Store) lockMeta(ctx context.Context, on session) (agreed, error) {

@@ -125,10 +125,19 @@ func connect(ctx context.Context, base *pgx.ConnConfig) (*pgx.Conn, error) {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
 		case "28000", "28P01", "3D000", "42501", "42704", "08P01":
-			return nil, misconfigured("the server refuses the connection (SQLSTATE %s)", e.Code)
+			return nil, misconfigured("the server refuses the connection%s (SQLSTATE %s)", refusals()[e.Code], e.Code)
 		}
 	}
 	return nil, answer(err, pawl.ErrUnavailable)
+}
+
+// refusals are words for what a server refuses a connection for.
+func refusals() map[string]string {
+	return map[string]string{
+		"28000": ": the role is unknown or may not connect from here", "28P01": ": the password is wrong",
+		"3D000": ": there is no such database", "42501": ": the role may not connect to the database",
+		"42704": ": a setting is unknown to it", "08P01": ": something in between does not let the settings pass",
+	}
 }
 
 // probed is what a database is, besides its version.

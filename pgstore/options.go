@@ -30,6 +30,9 @@ type Options struct {
 	// AdoptPolicy replaces the policy in the store by that of Timings and
 	// Replicated: an operator's deliberate act while no instance runs.
 	AdoptPolicy bool
+	// Existing opens only what is a store already: none is made in empty tables. For
+	// what looks after a store, and must not take another database for one.
+	Existing bool
 	// Replicated promises that admissions survive the promotion of a standby: a
 	// session that does not wait for one, by synchronous_commit on or remote_apply
 	// and non-empty synchronous_standby_names, admits nothing [A3]. It is part of

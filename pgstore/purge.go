@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/pace"
 )
 
 const (
@@ -32,32 +33,22 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if b.Limit == 0 {
 		b.Limit = defaultBatch
 	}
-	began := time.Now()
+	piece := pace.Begin()
 	held, err := call(ctx, s, s.admissions, pawl.ErrUnavailable, s.purgeHeld)
 	if err != nil {
 		return pawl.PurgeReport{}, err
 	}
 	report, err := s.purge(ctx, b.Limit, held)
 	if err == nil && report.More {
-		pause(ctx, min(purgeYield*time.Since(began), longestPause))
+		piece.Pause(ctx, purgeYield, longestPause)
 	}
 	return report, err
-}
-
-// pause ends early with ctx; whoever goes on is told then.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // purge deletes one batch; held keeps refusal records from it.
 func (s *Store) purge(ctx context.Context, limit int, held string) (pawl.PurgeReport, error) {
 	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (pawl.PurgeReport, error) {
-		p := purge{s: s, on: on, left: limit, report: pawl.PurgeReport{Held: held}}
+		p := purge{s: s, on: on, limit: limit, left: limit, report: pawl.PurgeReport{Held: held}}
 		return p.run(ctx)
 	})
 }
@@ -94,6 +85,7 @@ func (s *Store) readSession(ctx context.Context, on session) (f inForce, err err
 type purge struct {
 	s      *Store
 	on     session
+	limit  int
 	left   int
 	report pawl.PurgeReport
 }
@@ -209,7 +201,7 @@ func (p *purge) summary(ctx context.Context) error {
 	var overdue *int64
 	err := p.on.run(ctx, step{
 		sql:  p.s.sql[stmtPurgeSummary],
-		args: []any{t.RetainOperations, t.RetainAttempts, t.RetainResults, longest, p.report.Held == ""},
+		args: []any{t.RetainOperations, t.RetainAttempts, t.RetainResults, longest, p.report.Held == "", p.left < p.limit},
 		each: func(scan scanner) error { return scan(&overdue, &p.report.More, &p.report.Stale) },
 	})
 	if overdue != nil && *overdue > 0 {

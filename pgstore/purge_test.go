@@ -282,3 +282,47 @@ func TestArchivedOperation(t *testing.T) {
 		})
 	}
 }
+
+// TestPurgePassesLockedRows: what somebody else holds is passed over, and is no
+// reason to call for another batch at once: a purge that made no progress ends,
+// still tells of what is stale, and goes on when the lock is gone [P4].
+func TestPurgePassesLockedRows(t *testing.T) {
+	now := time.Now()
+	tb, err := newTables(t.Context(), pgtest.Shared(t, pgtest.Newest(t)).Database(t), &now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tb.mustOpen(t, Options{})
+	a := admissionOf(someGrant(s.realm))
+	own := mustAdmit(t, s, a)
+	if _, err := s.Record(t.Context(), pawl.Statement{ID: a.OperationID, Token: own.Owner.Token, Outcome: pawl.Succeeded("done")}); err != nil {
+		t.Fatal(err)
+	}
+	mustAdmit(t, s, admissionOf(someGrant(s.realm))) // never settled
+	if err := tb.advance(t.Context(), 400*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), tb.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), tb.named("BEGIN; SELECT FROM @@.operations FOR KEY SHARE")); err != nil {
+		t.Fatal(err)
+	}
+	var r pawl.PurgeReport
+	for batch := 0; batch == 0 || r.More; batch++ {
+		if r, err = s.Purge(t.Context(), pawl.PurgeBatch{}); err != nil || batch > 5 {
+			t.Fatalf("batch %d: %+v, %v", batch, r, err)
+		}
+	}
+	if r.Operations != 0 || r.Stale != 1 {
+		t.Errorf("beside the lock %d operations were deleted and %d are stale, want 0 and 1", r.Operations, r.Stale)
+	}
+	if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Purge(t.Context(), pawl.PurgeBatch{}); err != nil || r.Operations != 1 {
+		t.Errorf("after the lock: %+v, %v, want 1 operation deleted", r, err)
+	}
+}

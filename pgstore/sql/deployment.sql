@@ -11,7 +11,11 @@ SELECT current_setting('server_version'),
        (SELECT coalesce(array_to_json(array_agg(c ORDER BY c)), '[]')::text           -- what the pins are over
           FROM pg_db_role_setting AS r
          CROSS JOIN unnest(r.setconfig) AS c
-         WHERE r.setrole IN (0, (SELECT a.oid FROM pg_roles AS a WHERE a.rolname = session_user))
+         WHERE lower(split_part(c, '=', 1)) IN (                                         -- what others set may be a secret [S2]
+                   'client_min_messages', 'default_transaction_isolation', 'default_transaction_read_only',
+                   'synchronous_commit', 'lock_timeout', 'search_path', 'timezone', 'datestyle', 'jit', 'plan_cache_mode',
+                   'enable_seqscan', 'statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')
+           AND r.setrole IN (0, (SELECT a.oid FROM pg_roles AS a WHERE a.rolname = session_user))
            AND r.setdatabase IN (0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))),
        pg_backend_pid(),
        s.version, s.min_reader,
@@ -20,6 +24,10 @@ SELECT current_setting('server_version'),
           JOIN pg_namespace AS n ON n.oid = t.relnamespace
          WHERE n.nspname = $1::text AND t.relkind = 'r' AND t.relpersistence <> 'p'
            AND t.relname IN ('meta', 'secrets', 'leeways', 'grants', 'claims', 'operations', 'entries')),
+       7 - (SELECT count(*) FROM pg_class AS t
+              JOIN pg_namespace AS n ON n.oid = t.relnamespace
+             WHERE n.nspname = $1::text AND t.relkind = 'r'
+               AND t.relname IN ('meta', 'secrets', 'leeways', 'grants', 'claims', 'operations', 'entries')),
        (SELECT coalesce(array_to_json(array_agg(i.name ORDER BY i.name)), '[]')::text
           FROM (SELECT x.relname AS name                  -- the unique rules, with the columns they are for
                   FROM pg_index AS u

@@ -4,7 +4,7 @@
 -- $1 retention  $2 rows at most
 SELECT o.id
   FROM pawl.operations AS o
- WHERE o.settled_at < statement_timestamp() - $1::interval
+ WHERE o.settled_at < statement_timestamp() - greatest($1::interval, (SELECT m.key_lifetime FROM pawl.meta AS m WHERE m.only_row))
  ORDER BY o.settled_at
  LIMIT $2::bigint
    FOR UPDATE SKIP LOCKED
