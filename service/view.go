@@ -31,6 +31,7 @@ type OperationView struct {
 	MismatchSeen      bool            `json:"mismatch_seen"`
 	ContradictionSeen bool            `json:"contradiction_seen"`
 	DivergenceSeen    bool            `json:"divergence_seen"`
+	Erased            bool            `json:"erased,omitempty"` // details and result were removed on request
 
 	Fence        *uint64 `json:"fence,omitempty"`
 	LeaseUntil   string  `json:"lease_until,omitempty"`
@@ -46,7 +47,7 @@ func ViewOperation(o pawl.Operation, operator bool) OperationView {
 		Authority: o.Caller.Authority, Principal: o.Caller.Principal, Tenant: o.Caller.Tenant,
 		Issuer: o.Grant.Issuer, Namespace: o.Grant.Namespace, GrantID: o.Grant.ID,
 		CreatedAt: stamp(o.CreatedAt), SettledAt: stamp(o.SettledAt), Reason: o.Reason,
-		MismatchSeen: o.MismatchSeen, ContradictionSeen: o.ContradictionSeen, DivergenceSeen: o.DivergenceSeen,
+		MismatchSeen: o.MismatchSeen, ContradictionSeen: o.ContradictionSeen, DivergenceSeen: o.DivergenceSeen, Erased: o.Erased,
 	}
 	if o.Result != nil {
 		b64 := base64.StdEncoding.EncodeToString(o.Result)

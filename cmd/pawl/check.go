@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/pgstore"
-	"github.com/pawl-go/pawl/sqlitestore"
 )
 
 // checkCommand reads the deployment and says what it promises.
@@ -23,15 +22,15 @@ type checkCommand struct {
 type checkJSON struct {
 	Promise  string       `json:"promise"`
 	OK       bool         `json:"ok"`
-	Engine   string       `json:"engine"`
-	StoreID  string       `json:"store_id"`
-	Realm    string       `json:"realm"`
-	Scope    string       `json:"scope"`
-	Clock    string       `json:"clock"`
-	Now      time.Time    `json:"now"`
-	Survives []string     `json:"survives"`
-	Not      []string     `json:"does_not_survive"`
-	Epoch    int64        `json:"epoch"`
+	Engine   string       `json:"engine,omitempty"` // this and the next are absent where they cannot be read
+	StoreID  string       `json:"store_id,omitempty"`
+	Realm    string       `json:"realm,omitempty"`
+	Scope    string       `json:"scope,omitempty"`
+	Clock    string       `json:"clock,omitempty"`
+	Now      *time.Time   `json:"now,omitempty"`
+	Survives []string     `json:"survives,omitempty"` // of a safe deployment only
+	Not      []string     `json:"does_not_survive,omitempty"`
+	Epoch    *int64       `json:"epoch,omitempty"`
 	Held     string       `json:"purge_held,omitempty"`
 	Facts    []factJSON   `json:"facts"`
 	Timings  []timingJSON `json:"timings"`
@@ -77,46 +76,32 @@ func (c *checkCommand) Run(ctx context.Context, env environment) error {
 	return nil
 }
 
-// read returns the facts of a deployment, one that the store refuses to open on
-// included: then they are those for which it refuses.
-func (c *checkCommand) read(ctx context.Context, env environment, timings pawl.Timings) (facts pawl.Facts, err error) {
-	if broken, ok := errors.AsType[*pawl.Error](timings.Validate()); ok {
-		return pawl.Facts{Scope: pawl.ScopeProcess, Checks: []pawl.Fact{{
-			Name: "timings", Value: broken.Note, Unsafe: true, Fix: "change them until every rule below holds",
-		}}}, nil
+// read returns the facts of a deployment, one that no store opens on included.
+// Nothing is opened for use and nothing changes.
+func (c *checkCommand) read(ctx context.Context, env environment, timings pawl.Timings) (pawl.Facts, error) {
+	broken, _ := errors.AsType[*pawl.Error](timings.Validate())
+	given := timings
+	if broken != nil {
+		timings = pawl.DefaultTimings() // something must be read with
 	}
 	asked := env.now()
-	err = c.with(ctx, env, func(st store) error {
-		asked = env.now()
-		facts, err = st.Check(ctx)
-		return err
-	})
-	if errors.Is(err, pawl.ErrMisconfigured) {
-		seen, failed := c.inspect(ctx, env, &timings)
-		if failed != nil || seen.Err() == nil {
-			return pawl.Facts{}, err // nothing can be read, or another thing is wrong
-		}
-		facts, err = seen, nil
+	facts, err := c.inspect(ctx, env, &timings)
+	if unfit, ok := errors.AsType[*pawl.Error](err); ok && errors.Is(err, pawl.ErrMisconfigured) {
+		facts, err = pawl.Facts{Scope: pawl.ScopeProcess, Checks: []pawl.Fact{{Name: "store", Value: unfit.Note, Unsafe: true}}}, nil
 	}
-	if err == nil && !facts.Now.IsZero() {
-		facts.Checks = append(facts.Checks, hostClock(asked, env.now(), facts.Now, timings.IssueSkew))
-	}
-	return facts, err
-}
-
-// inspect reads what can be read without opening the store.
-func (c *checkCommand) inspect(ctx context.Context, env environment, timings *pawl.Timings) (pawl.Facts, error) {
-	a, err := c.address(env)
 	if err != nil {
 		return pawl.Facts{}, err
 	}
-	switch a.scheme {
-	case "sqlite":
-		return sqlitestore.Inspect(ctx, a.rest, c.sqlite(env, timings))
-	case "postgres":
-		return pgstore.Inspect(ctx, a.rest, c.postgres(env, timings))
+	if broken != nil {
+		facts.Checks = slices.DeleteFunc(facts.Checks, func(f pawl.Fact) bool { return f.Name == pawl.AgreementFact })
+		facts.Checks = append(facts.Checks, pawl.Fact{
+			Name: "timings", Value: broken.Note, Unsafe: true, Fix: "change them with --timing until every rule below holds",
+		})
 	}
-	return pawl.Facts{}, usage("nothing to look at")
+	if !facts.Now.IsZero() {
+		facts.Checks = append(facts.Checks, hostClock(asked, env.now(), facts.Now, given.IssueSkew))
+	}
+	return facts, nil
 }
 
 // hostClock compares this host's clock with the store's. The store decides
@@ -150,7 +135,7 @@ func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequal
 	_, _ = fmt.Fprintf(env.out, "%s\n\n", printable(f.Promise()))
 	var rows [][]string
 	if f.StoreID != "" {
-		rows = append(rows, []string{"ok", "store id", f.StoreID, ""})
+		rows = append(rows, []string{"ok", "store id", f.StoreID, ""}, []string{"ok", "epoch", epoch(f.Epoch), ""})
 	}
 	for _, fact := range f.Checks {
 		value := fact.Value
@@ -174,6 +159,14 @@ func (c *checkCommand) print(env environment, f pawl.Facts, rules []pawl.Inequal
 	return writeTable(env.out, []string{"", "KIND", "TIMING RULE", "VALUES"}, rows)
 }
 
+// epoch tells whether the store was restored from a backup, and what that refuses.
+func epoch(e pawl.Epoch) string {
+	if e.Number == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: grants issued before %s UTC are refused", e.Number, when(e.IssuedNotBefore))
+}
+
 func mark(f pawl.Fact) string {
 	switch {
 	case f.OK:
@@ -186,15 +179,24 @@ func mark(f pawl.Fact) string {
 
 func factsAsJSON(f pawl.Facts, rules []pawl.Inequality) checkJSON {
 	v := checkJSON{
-		Promise: f.Promise(), OK: f.Err() == nil, Engine: f.Engine, StoreID: f.StoreID, Realm: f.Realm,
-		Scope: f.Scope.String(), Clock: f.Clock, Now: f.Now.UTC(), Survives: f.Survives, Not: f.Not,
-		Epoch: f.Epoch.Number, Held: f.PurgeHeld, Facts: []factJSON{}, Timings: []timingJSON{},
+		Promise: f.Promise(), OK: f.Err() == nil, Engine: f.Engine, Held: f.PurgeHeld, Facts: []factJSON{}, Timings: []timingJSON{},
+	}
+	if f.StoreID != "" {
+		now := f.Now.UTC()
+		v.StoreID, v.Realm, v.Scope, v.Clock, v.Now, v.Epoch = f.StoreID, f.Realm, f.Scope.String(), f.Clock, &now, &f.Epoch.Number
+	}
+	if v.OK {
+		v.Survives, v.Not = f.Survives, f.Not
 	}
 	for _, c := range f.Checks {
 		v.Facts = append(v.Facts, factJSON{c.Name, c.Value, c.OK, c.Unsafe, c.Declared, c.Fix})
 	}
 	for _, q := range rules {
-		v.Timings = append(v.Timings, timingJSON{q.Rule, q.Kind, q.Left.String(), q.Op, q.Right.String(), q.Holds()})
+		left, right := q.Left.String(), q.Right.String()
+		if q.Count {
+			left, right = strconv.Itoa(int(q.Left)), strconv.Itoa(int(q.Right))
+		}
+		v.Timings = append(v.Timings, timingJSON{q.Rule, q.Kind, left, q.Op, right, q.Holds()})
 	}
 	return v
 }
@@ -205,14 +207,17 @@ func (c *checkCommand) printConfig(env environment) error {
 	if err != nil {
 		return err
 	}
-	timings, err := c.timings()
+	timings, err := c.givenTimings()
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"store": a.String(), "realm": c.Realm, "store_id": c.StoreID, "schema": c.Schema, "dev": c.Dev}
+	values := map[string]any{
+		"store": a.String(), "realm": c.Realm, "store_id": c.StoreID, "schema": c.Schema, "dev": c.Dev,
+		"replicated": c.Replicated, "pins": c.Pins,
+	}
 	durations := map[string]string{}
 	for _, f := range timingFields() {
-		durations[f.name] = f.of(timings).String()
+		durations[f.name] = f.of(&timings).String()
 	}
 	for version, d := range timings.Leeways {
 		name := "admission_leeway"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -15,7 +16,7 @@ import (
 type purgeCommand struct {
 	storeFlags
 	jsonFlag
-	Batch int  `default:"1000" help:"Rows of one batch."`
+	Batch int  `default:"1000" help:"Rows of one batch, 1 to 10000."`
 	Once  bool `help:"One batch only."`
 }
 
@@ -35,14 +36,18 @@ type purgeJSON struct {
 // Run purges until nothing is due, and may be stopped and run again at any time
 // [P4].
 func (c *purgeCommand) Run(ctx context.Context, env environment) error {
+	if c.Batch < 1 || c.Batch > 10_000 {
+		return usage("--batch is not 1 to 10000")
+	}
 	return c.with(ctx, env, func(st store) error {
 		var total pawl.PurgeReport
 		for {
 			report, err := st.Purge(ctx, pawl.PurgeBatch{Limit: c.Batch})
-			if err != nil {
-				return err
-			}
 			total = total.Add(report)
+			if err != nil {
+				total.More = true // what was deleted is told, and the error
+				return errors.Join(c.print(env, total), err)
+			}
 			if c.Once || !report.More || ctx.Err() != nil {
 				break
 			}
@@ -77,7 +82,7 @@ func (c *purgeCommand) print(env environment, r pawl.PurgeReport) error {
 		_, _ = fmt.Fprintf(env.out, "oldest refusal record left is overdue by %v\n", r.Overdue.Round(time.Second))
 	}
 	if r.Stale > 0 {
-		_, _ = fmt.Fprintf(env.out, "ALARM: %d operations are older than every retention and not settled; see pawl operations\n", r.Stale)
+		_, _ = fmt.Fprintf(env.out, "ALARM: %d operations are older than every retention and not settled: let a gate recover them, or settle with pawl resolve\n", r.Stale)
 	}
 	return nil
 }
@@ -112,12 +117,15 @@ type eraseCommand struct {
 	Principal string `required:"" help:"Whose operations."`
 	Tenant    string `help:"Tenant of the principal."`
 	Authority string `help:"Authentication issuer of the principal."`
-	Reason    string `required:"" help:"Why, kept for ever."`
+	Reason    string `required:"" help:"Why, kept in the operations' timelines."`
 	Yes       bool   `help:"Really do it: what is erased cannot be brought back."`
 }
 
 // Run erases in bounded transactions until nothing is left to erase.
 func (c *eraseCommand) Run(ctx context.Context, env environment) error {
+	if c.Reason == "" {
+		return usage("--reason is empty")
+	}
 	if !c.Yes {
 		return usage("what is erased cannot be brought back; say --yes")
 	}
@@ -170,6 +178,7 @@ func (c *migrateCommand) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
+	before, unseen := c.inspect(ctx, env, timings)
 	st, err := c.migrate(ctx, env, a, timings)
 	if err != nil {
 		return err
@@ -177,6 +186,10 @@ func (c *migrateCommand) Run(ctx context.Context, env environment) error {
 	facts, err := st.Check(ctx)
 	if err = errors.Join(err, st.Close()); err != nil {
 		return err
+	}
+	if _, changed := before.Policy.Agree(facts.Policy); unseen == nil && changed != nil {
+		note, _ := errors.AsType[*pawl.Error](changed)
+		_, _ = fmt.Fprintf(env.out, "adopted; before and now: %s\n", strings.NewReplacer(" in the store and ", " before and ", " here", " now").Replace(note.Note))
 	}
 	_, err = fmt.Fprintf(env.out, "ready: store %s, realm %s\n", facts.StoreID, facts.Realm)
 	return err

@@ -25,6 +25,7 @@ func (f storeFlags) with(ctx context.Context, env environment, do func(store) er
 			return pawl.Errorf(pawl.ErrMisconfigured, pawl.ReasonMissing, "there is no store %s; pawl migrate makes one", a)
 		}
 	}
+	f.existing = !f.Dev
 	return f.made(ctx, env, do)
 }
 

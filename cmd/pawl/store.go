@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/memstore"
@@ -33,6 +37,8 @@ type storeFlags struct {
 	Pins       string   `env:"PAWL_PINS" enum:"startup,role" default:"startup" help:"PostgreSQL: how settings get onto connections: startup parameters, or role (set by ALTER ROLE or the pooler)."`
 	Timing     []string `env:"PAWL_TIMING" placeholder:"FIELD=DURATION" help:"Change one timing; repeatable."`
 	Verbose    bool     `short:"v" help:"Log to standard error."`
+
+	existing bool // nothing is made
 }
 
 // storeAddress is a store as flags name it.
@@ -68,15 +74,21 @@ func (f storeFlags) address(env environment) (storeAddress, error) {
 	return storeAddress{}, usage("--store is sqlite:PATH, postgres://… or memory:")
 }
 
-// String names the store without a password.
+// String names the store. Of a connection string it has what is known to be no
+// secret, and nothing else.
 func (a storeAddress) String() string {
 	if a.scheme != "postgres" {
 		return a.scheme + ":" + a.rest
 	}
-	if u, err := url.Parse(a.rest); err == nil {
-		return u.Redacted()
+	c, err := pgconn.ParseConfig(a.rest)
+	if err != nil {
+		return "postgres: a connection string that cannot be read"
 	}
-	return "postgres"
+	u := url.URL{Scheme: "postgres", Host: net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), Path: c.Database}
+	if c.User != "" {
+		u.User = url.User(c.User)
+	}
+	return u.String()
 }
 
 // open opens the store that the flags name.
@@ -104,7 +116,9 @@ func (f storeFlags) openAt(ctx context.Context, env environment, a storeAddress,
 
 // sqlite are the options of an SQLite store.
 func (f storeFlags) sqlite(env environment, timings *pawl.Timings) *sqlitestore.Options {
-	return &sqlitestore.Options{Realm: f.Realm, StoreID: f.StoreID, Timings: timings, Logger: f.logger(env)}
+	return &sqlitestore.Options{
+		Realm: f.Realm, StoreID: f.StoreID, Timings: timings, Existing: f.existing, Logger: f.logger(env),
+	}
 }
 
 // postgres are the options of a PostgreSQL store. Only --dev changes a schema
@@ -112,7 +126,7 @@ func (f storeFlags) sqlite(env environment, timings *pawl.Timings) *sqlitestore.
 func (f storeFlags) postgres(env environment, timings *pawl.Timings) *pgstore.Options {
 	o := &pgstore.Options{
 		Schema: f.Schema, Realm: f.Realm, StoreID: f.StoreID, Timings: timings, Logger: f.logger(env),
-		Replicated: f.Replicated, Migrate: f.Dev,
+		Replicated: f.Replicated, Migrate: f.Dev, Existing: f.existing,
 	}
 	if f.Pins == "role" {
 		o.Pins = pgstore.PinByRole
@@ -129,6 +143,25 @@ func (f storeFlags) givenTimings() (pawl.Timings, error) {
 		}
 	}
 	return t, nil
+}
+
+// inspect reads the facts without opening the store.
+func (f storeFlags) inspect(ctx context.Context, env environment, timings *pawl.Timings) (facts pawl.Facts, err error) {
+	a, err := f.address(env)
+	if err != nil {
+		return pawl.Facts{}, err
+	}
+	switch a.scheme {
+	case "sqlite":
+		return sqlitestore.Inspect(ctx, a.rest, f.sqlite(env, timings))
+	case "postgres":
+		return pgstore.Inspect(ctx, a.rest, f.postgres(env, timings))
+	}
+	err = f.with(ctx, env, func(st store) error {
+		facts, err = st.Check(ctx)
+		return err
+	})
+	return facts, err
 }
 
 // timings are those given, if they hold to the rules.

@@ -28,7 +28,9 @@ func operationFields(o pawl.Operation) []field {
 		{"settled", when(o.SettledAt)},
 		{"reason", o.Reason},
 	}
-	if o.Result != nil {
+	if o.Erased {
+		fields = append(fields, field{"erased", "details and result were removed on request; pawl explain tells by whom"})
+	} else if o.Result != nil {
 		fields = append(fields, field{"result", string(o.Result)})
 	}
 	if !o.Status.Final() {

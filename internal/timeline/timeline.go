@@ -65,7 +65,7 @@ func tellEntry(o pawl.Operation, e pawl.Entry) []Line {
 	case pawl.EntryPurge:
 		line.Text = "Retention deleted older entries or the result."
 	case pawl.EntryErasure:
-		line.Text = "Details and result were erased on request by " + named(e.Source, "an operator") + "."
+		line.Text = "Details and result were erased on request by " + named(e.Source, "an operator") + because(e.Reason) + "."
 	case pawl.EntryResolution:
 		line.Text = fmt.Sprintf("%s decided that the operation %s%s.", named(e.Source, "An operator"), e.Verdict, because(e.Reason))
 		line.Text += disposition(e)
