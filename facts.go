@@ -86,24 +86,25 @@ func (f Facts) Err() error {
 	return &Error{Class: ErrMisconfigured, Reason: ReasonUnsafeStore, Note: strings.Join(parts, "; ")}
 }
 
-// AgreementFact names what [AgreementFacts] return.
-const AgreementFact = "this instance"
+// PolicyFact names the fact in which an instance's policy is compared with its
+// store's.
+const PolicyFact = "this instance"
 
-// AgreementFacts tell whether an instance is configured as the store demands of
-// all of them [A1, A11]. Each of differ that is not nil is a way in which it is
-// not, such as [Policy.Agree] returns.
-func AgreementFacts(differ ...error) (facts []Fact) {
-	const name = AgreementFact
-	const fix = "give this instance the store's values; to change the store's, stop all instances and give pawl migrate --adopt-policy the new ones"
-	for _, err := range differ {
-		if e, ok := errors.AsType[*Error](err); ok {
-			facts = append(facts, Fact{Name: name, Value: e.Note, Unsafe: true, Fix: fix})
-		}
+// AgreementFacts tell whether an instance may use a store [A1, A11]: pinned is
+// what its options have against the store's id or realm, policy what [Policy.Agree]
+// has against its timings; both nil where it may.
+func AgreementFacts(pinned, policy error) (facts []Fact) {
+	if e, ok := errors.AsType[*Error](pinned); ok {
+		facts = append(facts, Fact{
+			Name: "pinned store", Value: e.Note, Unsafe: true, Fix: "connect to the store that is meant, or correct the realm or id that is asked for",
+		})
 	}
-	if facts == nil {
-		facts = []Fact{{Name: name, Value: "configured as the store demands", OK: true}}
+	f := Fact{Name: PolicyFact, Value: "configured as the store demands", OK: true}
+	if e, ok := errors.AsType[*Error](policy); ok {
+		f.Value, f.OK, f.Unsafe = e.Note, false, true
+		f.Fix = "give this instance the store's values; to change the store's, stop all instances and give pawl migrate --adopt-policy the new ones"
 	}
-	return facts
+	return append(facts, f)
 }
 
 // Promise is the report as a sentence a person can read. Where a fact is unsafe

@@ -25,7 +25,7 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 			return pawl.Facts{}, err
 		}
 		_, differs := stored.Agree(s.policy.Policy) // another instance may have adopted another since
-		return s.facts(d, differs)
+		return s.facts(d, nil, differs)
 	})
 }
 
@@ -64,8 +64,9 @@ func (s *Store) readDeployment(ctx context.Context, on session) (d deployment, e
 	return d, err
 }
 
-// facts are what a deployment says, and in what an instance differs from it.
-func (s *Store) facts(d deployment, differ ...error) (pawl.Facts, error) {
+// facts are what a deployment says, and what an instance has against its identity
+// and its policy.
+func (s *Store) facts(d deployment, pinned, differs error) (pawl.Facts, error) {
 	policy, err := d.identity.policy.agreed()
 	if err != nil {
 		return pawl.Facts{}, err
@@ -85,7 +86,7 @@ func (s *Store) facts(d deployment, differ ...error) (pawl.Facts, error) {
 	if !d.session.bounded() {
 		f.PurgeHeld = "no finite bound on an admission is in force"
 	}
-	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts(), pawl.AgreementFacts(differ...))
+	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts(), pawl.AgreementFacts(pinned, differs))
 	return f, nil
 }
 

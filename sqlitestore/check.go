@@ -54,7 +54,7 @@ func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
 		return pawl.Facts{}, err
 	}
 	_, differs := got.policy.Agree(s.opts.policy) // another instance may have adopted another since
-	return got.facts(append(objects, c.fact(s.opts.timings.ClockStepBound)), differs), nil
+	return got.facts(append(objects, c.fact(s.opts.timings.ClockStepBound)), nil, differs), nil
 }
 
 // state is what facts are told from.
@@ -65,7 +65,7 @@ type state struct {
 	now   time.Time
 }
 
-func (st state) facts(more []pawl.Fact, differ ...error) pawl.Facts {
+func (st state) facts(more []pawl.Fact, pinned, policy error) pawl.Facts {
 	facts := pawl.Facts{
 		Engine: "sqlite " + st.set.version, StoreID: st.id, Realm: st.realm, Scope: pawl.ScopeHost,
 		Clock: "the host's clock, read under the write lock and never going back,", Now: st.now,
@@ -77,7 +77,7 @@ func (st state) facts(more []pawl.Fact, differ ...error) pawl.Facts {
 		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"a crash of the host"}, facts.Not...)
 	}
 	purge := pawl.Fact{Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true}
-	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge}, more, pawl.AgreementFacts(differ...))
+	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge}, more, pawl.AgreementFacts(pinned, policy))
 	return facts
 }
 

@@ -93,7 +93,7 @@ func (c *checkCommand) read(ctx context.Context, env environment, timings pawl.T
 		return pawl.Facts{}, err
 	}
 	if broken != nil {
-		facts.Checks = slices.DeleteFunc(facts.Checks, func(f pawl.Fact) bool { return f.Name == pawl.AgreementFact })
+		facts.Checks = slices.DeleteFunc(facts.Checks, func(f pawl.Fact) bool { return f.Name == pawl.PolicyFact })
 		facts.Checks = append(facts.Checks, pawl.Fact{
 			Name: "timings", Value: broken.Note, Unsafe: true, Fix: "change them with --timing until every rule below holds",
 		})
