@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"io/fs"
@@ -395,5 +396,25 @@ func TestAdoptedBehindItsBack(t *testing.T) {
 	open(t, s.Path(), &sqlitestore.Options{AdoptPolicy: true, Timings: &longer})
 	if f, err := s.Check(t.Context()); err != nil || !errors.Is(f.Err(), pawl.ErrMisconfigured) {
 		t.Errorf("%v, %v", err, f.Err())
+	}
+}
+
+// A deadline that passes at any moment of opening leaves an error and nothing
+// else behind; the end of the tests looks for what was left running.
+func TestOpenRunsOutOfTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	open(t, path, nil)
+	for patience := range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(patience)*100*time.Microsecond)
+		s, err := sqlitestore.Open(ctx, path, nil)
+		cancel()
+		if err == nil {
+			err = s.Close()
+		} else if errors.Is(err, pawl.ErrUnavailable) {
+			err = nil
+		}
+		if err != nil {
+			t.Errorf("after %d00 µs: %v, want ErrUnavailable", patience, err)
+		}
 	}
 }

@@ -163,3 +163,53 @@ func TestCase_CC8_PurgeKilled(t *testing.T) {
 		})
 	}
 }
+
+// A long log that retention deletes leaves a word of it, not one for every few of
+// its entries [M9].
+func TestLongLogLeavesOneEntry(t *testing.T) {
+	now := time.Now()
+	ts := pawl.DefaultTimings()
+	ts.RetainAttempts = 24 * time.Hour
+	s, err := sqlitestore.OpenHooked(t.Context(), filepath.Join(t.TempDir(), "pawl.db"), &sqlitestore.Options{Timings: &ts}, func() any { return now.UnixMicro() }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id := pawl.NewOperationID()
+	own, err := s.Admit(t.Context(), presented(s, "g", id, justNow()))
+	if err == nil {
+		_, err = s.Record(t.Context(), pawl.Statement{ID: id, Token: own.Owner.Token, Outcome: pawl.Succeeded("done")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(t, s.Path(), `
+		WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 299)
+		INSERT INTO pawl_entries (operation_id, seq, key, type, at, last_at, count, fence, source, verdict,
+			disposition, contradiction, mismatch_of, reason)
+		SELECT operation_id, i, 'k' || i, 'evidence', created_at, created_at, 1, 1, 'person', 'success', 'duplicate', 0, '', ''
+		FROM pawl_operations, n`)
+	execute(t, s.Path(), "UPDATE pawl_operations SET entries = 299, log_kept = 1, settled_at = created_at")
+	now = now.Add(ts.RetainAttempts + time.Hour)
+	var total pawl.PurgeReport
+	for total.More = true; total.More; {
+		r, err := s.Purge(t.Context(), pawl.PurgeBatch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total = total.Add(r)
+	}
+	log, err := s.Log(t.Context(), id, pawl.AsOperator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, e := range log.Entries {
+		if e.Type == pawl.EntryPurge {
+			left++
+		}
+	}
+	if total.Attempts < 200 || left != 1 {
+		t.Errorf("%d log entries were deleted and %d tell of it, want 200 or more and 1", total.Attempts, left)
+	}
+}
