@@ -89,15 +89,20 @@ func (h *home) remove() error {
 	return errors.Join(errs...)
 }
 
-// killAll ends every process of the home at once and returns when none is left. The backends of a killed postmaster
+// killAll ends every process of the home at once and returns when none is left and none has the server's memory: the
+// next start would be refused. The backends of a killed postmaster
 // would otherwise finish what they are doing, commits included.
 func (h *home) killAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return poll(ctx, func() (bool, error) {
 		pids, err := processesOf(h.marker())
-		if err != nil || len(pids) == 0 {
+		if err != nil {
 			return true, err
+		}
+		if len(pids) == 0 {
+			used, err := segmentInUse(h.path("data", "postmaster.pid"))
+			return !used, err
 		}
 		for _, pid := range pids {
 			if p, err := os.FindProcess(pid); err == nil {

@@ -138,34 +138,64 @@ func processesOf(marker string) ([]int, error) {
 	return pids, nil
 }
 
-// removeSharedMemory removes the small System V segment that a killed postmaster leaves; line 7 of its pid file names
-// it. No file means an orderly end.
+// removeSharedMemory removes the small System V segment that a killed postmaster leaves. No pid file means an orderly end.
 func removeSharedMemory(pidFile string) error {
-	text, err := os.ReadFile(pidFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	segment, found, err := segmentOf(pidFile)
+	if err != nil || !found {
 		return err
 	}
-	const segmentLine, remove = 6, 0
-	lines := strings.Split(string(text), "\n")
-	if len(lines) <= segmentLine {
-		return nil // killed before it had made one
-	}
-	fields := strings.Fields(lines[segmentLine])
-	if len(fields) != 2 {
-		return nil
-	}
-	segment, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return fmt.Errorf("%s: %w", pidFile, err)
-	}
+	const remove = 0
 	_, _, errno := syscall.Syscall(syscall.SYS_SHMCTL, uintptr(segment), remove, 0)
 	if errno != 0 && errno != syscall.EINVAL && errno != syscall.EIDRM {
 		return fmt.Errorf("removing shared memory segment %d: %w", segment, errno)
 	}
 	return nil
+}
+
+// segmentOf reads which segment a postmaster made; line 7 of its pid file names it.
+func segmentOf(pidFile string) (segment int, found bool, err error) {
+	text, err := os.ReadFile(pidFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	const segmentLine = 6
+	lines := strings.Split(string(text), "\n")
+	if len(lines) <= segmentLine {
+		return 0, false, nil // killed before it had made one
+	}
+	fields := strings.Fields(lines[segmentLine])
+	if len(fields) != 2 {
+		return 0, false, nil
+	}
+	segment, err = strconv.Atoi(fields[1])
+	if err != nil {
+		return 0, false, fmt.Errorf("%s: %w", pidFile, err)
+	}
+	return segment, true, nil
+}
+
+// segmentInUse reports whether a process still has a postmaster's segment: one that is ending has lost its command line,
+// by which it would be found, a moment before it gives its memory back.
+func segmentInUse(pidFile string) (bool, error) {
+	segment, found, err := segmentOf(pidFile)
+	if err != nil || !found {
+		return false, err
+	}
+	table, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return false, err
+	}
+	const idColumn, attachedColumn = 1, 6
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) > attachedColumn && fields[idColumn] == strconv.Itoa(segment) {
+			return fields[attachedColumn] != "0", nil
+		}
+	}
+	return false, nil
 }
 
 // reservePort finds a free loopback port and holds it, across restarts of the server that uses it, against every other

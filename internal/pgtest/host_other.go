@@ -31,6 +31,8 @@ func processesOf(string) ([]int, error) { return nil, linuxOnly{} }
 
 func removeSharedMemory(string) error { return linuxOnly{} }
 
+func segmentInUse(string) (bool, error) { return false, linuxOnly{} }
+
 func reservePort() (port int, release func() error, err error) { return 0, nil, linuxOnly{} }
 
 func portFree(int) bool { return false }
