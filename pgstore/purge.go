@@ -38,19 +38,22 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	if err != nil {
 		return pawl.PurgeReport{}, err
 	}
-	report, err := s.purge(ctx, b.Limit, held)
+	report, err := s.purge(context.WithoutCancel(ctx), b.Limit, held) // what is deleted is told
 	if err == nil && report.More {
 		piece.Pause(ctx, purgeYield, longestPause)
 	}
 	return report, err
 }
 
-// purge deletes one batch; held keeps refusal records from it.
+// purge deletes one batch; held keeps refusal records from it. Its ctx must not end
+// before it does: what was deleted is in the report, beside an error too.
 func (s *Store) purge(ctx context.Context, limit int, held string) (pawl.PurgeReport, error) {
-	return call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (pawl.PurgeReport, error) {
-		p := purge{s: s, on: on, limit: limit, left: limit, report: pawl.PurgeReport{Held: held}}
-		return p.run(ctx)
+	p := purge{s: s, limit: limit, left: limit, report: pawl.PurgeReport{Held: held}}
+	_, err := call(ctx, s, s.ordinary, pawl.ErrUnavailable, func(ctx context.Context, on session) (struct{}, error) {
+		p.on = on
+		return struct{}{}, p.run(ctx)
 	})
+	return p.report, err
 }
 
 // purgeHeld tells why refusal records may not be deleted; "" is nothing. It asks
@@ -90,7 +93,7 @@ type purge struct {
 	report pawl.PurgeReport
 }
 
-func (p *purge) run(ctx context.Context) (pawl.PurgeReport, error) {
+func (p *purge) run(ctx context.Context) error {
 	parts := []func(context.Context) error{p.grants, p.operations, p.attempts, p.results}
 	if p.report.Held == "" {
 		parts = append([]func(context.Context) error{p.refusals}, parts...)
@@ -100,10 +103,10 @@ func (p *purge) run(ctx context.Context) (pawl.PurgeReport, error) {
 			break
 		}
 		if err := part(ctx); err != nil {
-			return pawl.PurgeReport{}, err
+			return err
 		}
 	}
-	return p.report, p.summary(ctx)
+	return p.summary(ctx)
 }
 
 // count runs one deleting statement and takes what it did off the batch.

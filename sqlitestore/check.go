@@ -151,11 +151,16 @@ func integrity(a asker, path string) (pawl.Fact, error) {
 			Fix: "run PRAGMA quick_check when there is time",
 		}, nil
 	}
-	err = a.each("quick_check", func(rows *sql.Rows) error { return rows.Scan(&f.Value) })
-	f.Value = strings.Join(strings.Fields(f.Value), " ")
-	f.OK, f.Unsafe = f.Value == "ok", f.Value != "ok"
-	if f.OK {
-		f.Fix = ""
+	var wrong []string
+	err = a.each("quick_check", func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		wrong = append(wrong, strings.Fields(text)...)
+		return err
+	})
+	if wrong == nil {
+		return pawl.Fact{Name: f.Name, Value: "ok", OK: true}, err
 	}
+	f.Value, f.Unsafe = strings.Join(wrong, " "), true
 	return f, err
 }

@@ -28,11 +28,9 @@ func Inspect(ctx context.Context, path string, o *Options) (_ pawl.Facts, err er
 	if path, err = realPath(path); err != nil {
 		return pawl.Facts{}, err
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return pawl.Facts{}, misconfigured("there is no file %s; pawl migrate makes a store", path)
-	} else if err != nil {
-		return pawl.Facts{}, misconfigured("%s cannot be read: %w", path, err)
+	info, err := existing(path)
+	if err != nil {
+		return pawl.Facts{}, err
 	}
 	var st state
 	if st.place, err = placeOf(filepath.Dir(path)); err != nil {
@@ -50,6 +48,20 @@ func Inspect(ctx context.Context, path string, o *Options) (_ pawl.Facts, err er
 		return pawl.Facts{}, err
 	}
 	return opts.inspected(ctx, session, st, path, info)
+}
+
+// existing tells of a file that must be there.
+func existing(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, misconfigured("there is no file %s; pawl migrate makes a store", path)
+	case err != nil:
+		return nil, misconfigured("%s cannot be read: %w", path, err)
+	case !info.Mode().IsRegular():
+		return nil, misconfigured("%s cannot be used: it is no file", path)
+	}
+	return info, nil
 }
 
 // inspected reads what a store in the file tells.

@@ -74,6 +74,9 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 // openError gives its class to what opening met: a file that is none of
 // SQLite's or may not be written does not become so by asking again.
 func (e engine) openError(err error) error {
+	if errors.Is(err, pawl.ErrMisconfigured) {
+		return err
+	}
 	switch e.primary(err) {
 	case codeReadOnly, codeCantOpen, codeNotADB, codeCorrupt, codeAuth:
 		return misconfigured("the file cannot be used: %w", err)
@@ -115,6 +118,11 @@ func realPath(path string) (string, error) {
 // start makes or upgrades the file, one process at a time, and returns the
 // writer that is to own it.
 func (s *Store) start(ctx context.Context) (_ *writer, err error) {
+	if s.opts.Existing {
+		if _, err := existing(s.path); err != nil {
+			return nil, err
+		}
+	}
 	lock, err := lockFile(ctx, s.path+".lock")
 	if err != nil {
 		return nil, err

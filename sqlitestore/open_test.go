@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -416,5 +417,43 @@ func TestOpenRunsOutOfTime(t *testing.T) {
 		if err != nil {
 			t.Errorf("after %d00 µs: %v, want ErrUnavailable", patience, err)
 		}
+	}
+}
+
+// A caller's own tables in the file are the caller's affair, and keep nobody from
+// opening or checking the store.
+func TestCallersOwnTables(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "pawl.db"), nil)
+	execute(t, s.Path(), `CREATE TABLE parts (p CHECK (p > 0)); PRAGMA ignore_check_constraints = 1; INSERT INTO parts VALUES (-1);
+		PRAGMA writable_schema = 1;
+		CREATE TABLE customers (name TEXT COLLATE NOCASE); CREATE INDEX customers_name ON customers (name);
+		UPDATE sqlite_schema SET sql = replace(sql, 'NOCASE', 'german') WHERE name = 'customers'`)
+	again := open(t, s.Path(), &sqlitestore.Options{Existing: true})
+	for name, check := range map[string]func() (pawl.Facts, error){
+		"checked":   func() (pawl.Facts, error) { return again.Check(t.Context()) },
+		"inspected": func() (pawl.Facts, error) { return sqlitestore.Inspect(t.Context(), s.Path(), nil) },
+	} {
+		if f, err := check(); err != nil || f.Err() != nil {
+			t.Errorf("%s: %v, %v", name, err, f.Err())
+		}
+	}
+	execute(t, s.Path(), "PRAGMA ignore_check_constraints = 1; INSERT INTO pawl_leeways VALUES ('damaged', -5)")
+	if f, err := again.Check(t.Context()); err != nil || !strings.Contains(fmt.Sprint(f.Err()), "pawl_leeways") {
+		t.Errorf("a damaged table of the store: %v, %v", err, f.Err())
+	}
+}
+
+// Who makes nothing leaves nothing, not even a lock's file.
+func TestExistingLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, err := sqlitestore.Open(t.Context(), filepath.Join(dir, "no.db"), &sqlitestore.Options{Existing: true})
+	if !errors.Is(err, pawl.ErrMisconfigured) || !strings.Contains(err.Error(), "there is no file") {
+		t.Errorf("%v, want ErrMisconfigured", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := sqlitestore.Inspect(t.Context(), dir, nil); !errors.Is(err, pawl.ErrMisconfigured) || !strings.Contains(err.Error(), "no file") {
+		t.Errorf("a folder: %v, want ErrMisconfigured", err)
 	}
 }

@@ -28,7 +28,8 @@ const (
 // Purge implements pawl.Store. An admission decides under the same write lock
 // and by the same clock, which never goes back, so what is deleted here is of
 // grants that can never be admitted again, whatever the clock does [P1]. A batch
-// is many short transactions, between which others have their turn [P4].
+// is many short transactions, between which others have their turn [P4] and ctx is
+// asked. With an error comes the report of what was deleted until then.
 func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport, error) {
 	if b.Limit < 0 || b.Limit > largestBatch {
 		return pawl.PurgeReport{}, malformed("limit is not 1 to 10000")
@@ -39,8 +40,11 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 	var all pawl.PurgeReport
 	var last activity
 	for left, chunk := b.Limit, sharedChunk; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return all, cancelled(pawl.ErrUnavailable, err)
+		}
 		piece := pace.Begin()
-		done, err := s.purgeChunk(ctx, min(left, chunk), left)
+		done, err := s.purgeChunk(context.WithoutCancel(ctx), min(left, chunk), left)
 		if err != nil {
 			return all, err
 		}

@@ -43,9 +43,12 @@ func (c *purgeCommand) Run(ctx context.Context, env environment) error {
 		var total pawl.PurgeReport
 		for {
 			report, err := st.Purge(ctx, pawl.PurgeBatch{Limit: c.Batch})
+			if err != nil { // what was deleted is told, and what was known
+				report.Held, report.Stale, report.Overdue = total.Held, total.Stale, max(report.Overdue, total.Overdue)
+			}
 			total = total.Add(report)
 			if err != nil {
-				total.More = true // what was deleted is told, and the error
+				total.More = true
 				return errors.Join(c.print(env, total), err)
 			}
 			if c.Once || !report.More || ctx.Err() != nil {
