@@ -57,6 +57,16 @@ type Fact struct {
 	Fix      string // the setting to change and the command that changes it
 }
 
+// MustHold is a fact that is unsafe when it does not hold; fix is what to change
+// then.
+func MustHold(name, value string, ok bool, fix string) Fact {
+	f := Fact{Name: name, Value: value, OK: ok, Unsafe: !ok}
+	if !ok {
+		f.Fix = fix
+	}
+	return f
+}
+
 // Unsafe returns the facts for which a store must not be used.
 func (f Facts) Unsafe() (unsafe []Fact) {
 	for _, c := range f.Checks {

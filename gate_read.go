@@ -166,12 +166,7 @@ func (g *Gate) Purge(ctx context.Context, b PurgeBatch) (PurgeReport, error) {
 	watch := startStopwatch()
 	report, err := g.store.Purge(ctx, b)
 	g.tell(ctx, Event{
-		Type: EventPurge, Count: report.deleted(), Elapsed: watch.elapsed(), Note: report.Held, Reason: ReasonOf(err), Err: err,
+		Type: EventPurge, Count: report.Deleted(), Elapsed: watch.elapsed(), Note: report.Held, Reason: ReasonOf(err), Err: err,
 	})
 	return report, err
-}
-
-// deleted counts the rows that one batch deleted or cleared.
-func (r PurgeReport) deleted() int {
-	return r.Refusals + r.Grants + r.Operations + r.Attempts + r.Results
 }

@@ -266,6 +266,11 @@ func (r PurgeReport) Add(later PurgeReport) PurgeReport {
 	return later
 }
 
+// Deleted counts the rows that a batch deleted or cleared.
+func (r PurgeReport) Deleted() int {
+	return r.Refusals + r.Grants + r.Operations + r.Attempts + r.Results
+}
+
 // Erasure names whose settled operations lose details and results.
 type Erasure struct {
 	Caller Caller // authority, principal and tenant

@@ -317,33 +317,51 @@ func (t Timings) Policy() Policy {
 // difference with both values.
 func (p Policy) Agree(instance Policy) (merged Policy, err error) {
 	var differ []string
-	check := func(name string, stored, mine time.Duration) {
-		if stored != mine {
-			differ = append(differ, fmt.Sprintf("%s is %v in the store and %v here", name, stored, mine))
-		}
+	for _, c := range p.Changes(instance) {
+		differ = append(differ, fmt.Sprintf("%s is %v in the store and %v here", c.Name, c.From, c.To))
 	}
-	check("AdmissionBound", p.AdmissionBound, instance.AdmissionBound)
-	check("PurgeMargin", p.PurgeMargin, instance.PurgeMargin)
-	check("MaxGrantLifetime", p.MaxGrantLifetime, instance.MaxGrantLifetime)
-	check("IssueSkew", p.IssueSkew, instance.IssueSkew)
-	check("KeyLifetime", p.KeyLifetime, instance.KeyLifetime)
 	merged = p
 	merged.Leeways = maps.Clone(p.Leeways)
-	for _, v := range slices.Sorted(maps.Keys(instance.Leeways)) {
-		stored, ok := p.Leeways[v]
-		if ok {
-			check("AdmissionLeeway of "+leewayName(v), stored, instance.Leeways[v])
+	for v, d := range instance.Leeways {
+		if _, ok := p.Leeways[v]; ok {
 			continue
 		}
 		if merged.Leeways == nil {
 			merged.Leeways = map[string]time.Duration{}
 		}
-		merged.Leeways[v] = instance.Leeways[v]
+		merged.Leeways[v] = d
 	}
 	if differ != nil {
 		return Policy{}, &Error{Class: ErrMisconfigured, Reason: ReasonDisagreement, Note: strings.Join(differ, "; ")}
 	}
 	return merged, nil
+}
+
+// PolicyChange is one value in which two policies differ.
+type PolicyChange struct {
+	Name     string
+	From, To time.Duration
+}
+
+// Changes returns in what next differs from p. A leeway version that only one of
+// them has is no difference.
+func (p Policy) Changes(next Policy) (changes []PolicyChange) {
+	check := func(name string, from, to time.Duration) {
+		if from != to {
+			changes = append(changes, PolicyChange{name, from, to})
+		}
+	}
+	check("AdmissionBound", p.AdmissionBound, next.AdmissionBound)
+	check("PurgeMargin", p.PurgeMargin, next.PurgeMargin)
+	check("MaxGrantLifetime", p.MaxGrantLifetime, next.MaxGrantLifetime)
+	check("IssueSkew", p.IssueSkew, next.IssueSkew)
+	check("KeyLifetime", p.KeyLifetime, next.KeyLifetime)
+	for _, v := range slices.Sorted(maps.Keys(next.Leeways)) {
+		if from, ok := p.Leeways[v]; ok {
+			check("AdmissionLeeway of "+leewayName(v), from, next.Leeways[v])
+		}
+	}
+	return changes
 }
 
 // Adopt returns the policy with which an operator deliberately replaces the one

@@ -25,7 +25,7 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 			return pawl.Facts{}, err
 		}
 		_, differs := stored.Agree(s.policy.Policy) // another instance may have adopted another since
-		return s.facts(d, nil, differs)
+		return s.facts(d, stored, nil, differs), nil
 	})
 }
 
@@ -64,13 +64,9 @@ func (s *Store) readDeployment(ctx context.Context, on session) (d deployment, e
 	return d, err
 }
 
-// facts are what a deployment says, and what an instance has against its identity
-// and its policy.
-func (s *Store) facts(d deployment, pinned, differs error) (pawl.Facts, error) {
-	policy, err := d.identity.policy.agreed()
-	if err != nil {
-		return pawl.Facts{}, err
-	}
+// facts are what a deployment says, policy what stands in it, and what an instance
+// has against its identity and its policy.
+func (s *Store) facts(d deployment, policy agreed, pinned, differs error) pawl.Facts {
 	f := pawl.Facts{
 		Engine: "postgres " + d.version, StoreID: d.session.storeID.String(), Realm: d.identity.realm, Scope: pawl.ScopeCluster,
 		Clock: "the primary's clock", Now: d.now.UTC(), Epoch: d.identity.epoch, Policy: policy.Policy,
@@ -87,15 +83,6 @@ func (s *Store) facts(d deployment, pinned, differs error) (pawl.Facts, error) {
 		f.PurgeHeld = "no finite bound on an admission is in force"
 	}
 	f.Checks = slices.Concat(s.serverFacts(d), s.sessionFacts(d, policy), s.schemaFacts(d), s.declaredFacts(), pawl.AgreementFacts(pinned, differs))
-	return f, nil
-}
-
-// fact is a fact that is unsafe when it does not hold.
-func fact(name, value string, ok bool, fix string) pawl.Fact {
-	f := pawl.Fact{Name: name, Value: value, OK: ok, Unsafe: !ok}
-	if !ok {
-		f.Fix = fix
-	}
 	return f
 }
 
@@ -105,10 +92,10 @@ func (s *Store) serverFacts(d deployment) []pawl.Fact {
 		role = "replica"
 	}
 	return []pawl.Fact{
-		fact("server", role, !d.session.recovering, "connect to the primary, for example with target_session_attrs=read-write"),
-		fact("fsync", onOff(d.fsync), d.fsync, "ALTER SYSTEM SET fsync = on"),
-		fact("full_page_writes", onOff(d.fullPages), d.fullPages, "ALTER SYSTEM SET full_page_writes = on"),
-		fact("encoding", d.encoding, d.encoding == "UTF8", "use a database whose encoding is UTF8"),
+		pawl.MustHold("server", role, !d.session.recovering, "connect to the primary, for example with target_session_attrs=read-write"),
+		pawl.MustHold("fsync", onOff(d.fsync), d.fsync, "ALTER SYSTEM SET fsync = on"),
+		pawl.MustHold("full_page_writes", onOff(d.fullPages), d.fullPages, "ALTER SYSTEM SET full_page_writes = on"),
+		pawl.MustHold("encoding", d.encoding, d.encoding == "UTF8", "use a database whose encoding is UTF8"),
 		s.connectionFact(),
 	}
 }
@@ -133,12 +120,12 @@ func (s *Store) sessionFacts(d deployment, policy agreed) []pawl.Fact {
 		pinned = "the role's settings"
 	}
 	facts := []pawl.Fact{
-		fact("transaction_isolation", f.isolation, f.isolation == "read committed", s.pinFix("default_transaction_isolation", "read committed")),
-		fact("synchronous_commit", f.commit, safeCommit(f.commit, policy.Replicated), s.pinFix("synchronous_commit", "on")),
-		fact("synchronous_standby_names", standbys, !policy.Replicated && !s.Replicated || f.standbys != "",
+		pawl.MustHold("transaction_isolation", f.isolation, f.isolation == "read committed", s.pinFix("default_transaction_isolation", "read committed")),
+		pawl.MustHold("synchronous_commit", f.commit, safeCommit(f.commit, policy.Replicated), s.pinFix("synchronous_commit", "on")),
+		pawl.MustHold("synchronous_standby_names", standbys, !policy.Replicated && !s.Replicated || f.standbys != "",
 			standbysFix),
-		fact("client_min_messages", f.minMessages, !hidesWarnings(f.minMessages), s.pinFix("client_min_messages", "warning")),
-		fact(s.boundName(), f.bound(), f.bounded(), s.pinFix(s.boundName(), policy.AdmissionBound.String())),
+		pawl.MustHold("client_min_messages", f.minMessages, !hidesWarnings(f.minMessages), s.pinFix("client_min_messages", "warning")),
+		pawl.MustHold(s.boundName(), f.bound(), f.bounded(), s.pinFix(s.boundName(), policy.AdmissionBound.String())),
 		s.purgeFact(d),
 		{Name: "pins", Value: pinned, OK: true},
 		{Name: "time zone", Value: d.timeZone + "; no verdict depends on it", OK: true},
@@ -170,9 +157,9 @@ func (s *Store) pinFix(setting, value string) string {
 func (s *Store) schemaFacts(d deployment) []pawl.Fact {
 	known := fmt.Sprintf("version %d, readable from %d", d.schema, d.minReader)
 	facts := []pawl.Fact{
-		fact("missing tables", strconv.Itoa(d.missing), d.missing == 0, "restore a backup, then raise the epoch"),
-		fact("tables", known, d.schema >= schemaVersion && d.minReader <= schemaVersion, "run pawl migrate, or a newer pawl"),
-		fact("logged tables", fmt.Sprintf("%d unlogged", d.unlogged), d.unlogged == 0, "ALTER TABLE … SET LOGGED"),
+		pawl.MustHold("missing tables", strconv.Itoa(d.missing), d.missing == 0, "restore a backup, then raise the epoch"),
+		pawl.MustHold("tables", known, d.schema >= schemaVersion && d.minReader <= schemaVersion, "run pawl migrate, or a newer pawl"),
+		pawl.MustHold("logged tables", fmt.Sprintf("%d unlogged", d.unlogged), d.unlogged == 0, "ALTER TABLE … SET LOGGED"),
 	}
 	var have []string
 	if err := json.Unmarshal([]byte(d.rules), &have); err != nil {
@@ -184,7 +171,7 @@ func (s *Store) schemaFacts(d deployment) []pawl.Fact {
 		if !ok {
 			value = "missing"
 		}
-		facts = append(facts, fact("unique rule "+rule, value, ok, "make it again as pawl migrate --print shows it"))
+		facts = append(facts, pawl.MustHold("unique rule "+rule, value, ok, "make it again as pawl migrate --print shows it"))
 	}
 	return facts
 }

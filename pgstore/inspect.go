@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +48,7 @@ func Inspect(ctx context.Context, dsn string, o *Options) (pawl.Facts, error) {
 		return pawl.Facts{}, err
 	}
 	_, differs := s.nextPolicy(stored)
-	return s.facts(d, s.pinned(d.session.storeID.String(), d.identity.realm), differs)
+	return s.facts(d, stored, s.pinned(d.session.storeID.String(), d.identity.realm), differs), nil
 }
 
 // greet learns what must be known before anything is pinned, and whether there is
@@ -60,13 +59,4 @@ func (s *Store) greet(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	return s.readable(ctx, conn, found)
-}
-
-// asking does something on a connection of its own.
-func asking(ctx context.Context, config *pgx.ConnConfig, do func(context.Context, *pgx.Conn) error) error {
-	conn, err := connect(ctx, config)
-	if err != nil {
-		return err
-	}
-	return errors.Join(answer(do(ctx, conn), pawl.ErrUnavailable), conn.Close(context.WithoutCancel(ctx)))
 }

@@ -75,7 +75,9 @@ func (s *Store) agree(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.pinned(s.id, s.realm); err != nil {
 		return err
 	}
-	if err := s.agreeOnPolicy(ctx, conn, got.policy); err != nil {
+	err = s.agreeOnPolicy(ctx, conn, got.policy)
+	err = wanting(err, "to add a leeway policy or to adopt a policy", "let the tables' owner open the store once with these timings")
+	if err != nil {
 		return err
 	}
 	return s.readSecret(ctx, conn)
@@ -163,7 +165,6 @@ func (s *Store) agreeOnPolicy(ctx context.Context, conn *pgx.Conn, raw storedPol
 	// Something is written: once more, with everybody else kept out.
 	on := pgxSession{conn}
 	locked, err := s.lockMeta(ctx, on)
-	err = wanting(err, "to add a leeway policy or to adopt a policy", "let the tables' owner open the store once with these timings")
 	if err == nil {
 		next, err = s.nextPolicy(locked)
 	}
@@ -179,7 +180,7 @@ func (s *Store) agreeOnPolicy(ctx context.Context, conn *pgx.Conn, raw storedPol
 	}
 	err = transaction(ctx, on, append(steps, s.leewaySteps(next.Leeways)...))
 	s.policy = next
-	return wanting(err, "to add a leeway policy or to adopt a policy", "let the tables' owner open the store once with these timings")
+	return err
 }
 
 // standbysNamed asks whether commits wait for anybody.

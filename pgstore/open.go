@@ -100,16 +100,22 @@ func parse(dsn string) (*pgxpool.Config, error) {
 func (s *Store) introduce(ctx context.Context, config *pgx.ConnConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
+	return asking(ctx, config, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.fit(ctx, conn); err != nil {
+			return err
+		}
+		return s.agree(ctx, conn)
+	})
+}
+
+// asking does something on a connection of its own.
+func asking(ctx context.Context, config *pgx.ConnConfig, do func(context.Context, *pgx.Conn) error) error {
 	conn, err := connect(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing depends on a clean goodbye
-	err = s.fit(ctx, conn)
-	if err == nil {
-		err = s.agree(ctx, conn)
-	}
-	return answer(err, pawl.ErrUnavailable)
+	return answer(do(ctx, conn), pawl.ErrUnavailable)
 }
 
 // connect opens a connection outside the pools, and tells a deployment that

@@ -37,7 +37,7 @@ func (s *Store) Check(ctx context.Context) (pawl.Facts, error) {
 func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
 	got, err := write(ctx, s, pawl.ErrUnavailable, func(t *txn) (st state, err error) {
 		policy, err := t.policy.Agree(t.policy) // a copy that shares no memory
-		return state{set: s.writer.session.set, meta: meta{identity: s.id, policy: policy, epoch: t.epoch}, now: t.now}, err
+		return state{opened: true, set: s.writer.session.set, meta: meta{identity: s.id, policy: policy, epoch: t.epoch}, now: t.now}, err
 	})
 	if err != nil {
 		return pawl.Facts{}, err
@@ -49,20 +49,21 @@ func (s *Store) facts(ctx context.Context) (pawl.Facts, error) {
 	if err != nil {
 		return pawl.Facts{}, err
 	}
-	objects, err := read(ctx, s, func(a asker) ([]pawl.Fact, error) { return s.opts.objects(ctx, a) })
+	have, err := read(ctx, s, readSchema)
 	if err != nil {
 		return pawl.Facts{}, err
 	}
 	_, differs := got.policy.Agree(s.opts.policy) // another instance may have adopted another since
-	return got.facts(append(objects, c.fact(s.opts.timings.ClockStepBound)), nil, differs), nil
+	return got.facts(append(have.facts(s.fresh), c.fact(s.opts.timings.ClockStepBound)), nil, differs), nil
 }
 
 // state is what facts are told from.
 type state struct {
 	meta
-	set   settings
-	place place
-	now   time.Time
+	opened bool // else it may still be set as it must be
+	set    settings
+	place  place
+	now    time.Time
 }
 
 func (st state) facts(more []pawl.Fact, pinned, policy error) pawl.Facts {
@@ -77,26 +78,21 @@ func (st state) facts(more []pawl.Fact, pinned, policy error) pawl.Facts {
 		facts.Survives, facts.Not = facts.Survives[:1], append([]string{"a crash of the host"}, facts.Not...)
 	}
 	purge := pawl.Fact{Name: "purge", Value: "inherently safe: one write lock and a clock that never goes back", OK: true}
-	facts.Checks = slices.Concat(st.set.facts(), st.place.facts(), []pawl.Fact{purge}, more, pawl.AgreementFacts(pinned, policy))
+	facts.Checks = slices.Concat(st.set.facts(st.opened), st.place.facts(), []pawl.Fact{purge}, more, pawl.AgreementFacts(pinned, policy))
 	return facts
 }
 
-func (s settings) facts() []pawl.Fact {
+func (s settings) facts(opened bool) []pawl.Fact {
+	journal := pawl.MustHold("journal mode", s.journal, s.journal == "wal", "PRAGMA journal_mode = WAL")
+	if !journal.OK && !opened {
+		journal.Unsafe, journal.Fix = false, "opening the store sets it"
+	}
 	return []pawl.Fact{
-		fact("engine version", s.version, safeVersion(s.version), "build with SQLite 3.51.3 or later"),
-		fact("journal mode", s.journal, s.journal == "wal", "PRAGMA journal_mode = WAL"),
-		fact("synchronous", strconv.Itoa(s.synchronous)+" (FULL is 2)", s.synchronous >= 2, "PRAGMA synchronous = FULL"),
-		fact("foreign keys", strconv.Itoa(s.foreignKeys), s.foreignKeys == 1, "PRAGMA foreign_keys = ON"),
+		pawl.MustHold("engine version", s.version, safeVersion(s.version), "build with SQLite 3.51.3 or later"),
+		journal,
+		pawl.MustHold("synchronous", strconv.Itoa(s.synchronous)+" (FULL is 2)", s.synchronous >= 2, "PRAGMA synchronous = FULL"),
+		pawl.MustHold("foreign keys", strconv.Itoa(s.foreignKeys), s.foreignKeys == 1, "PRAGMA foreign_keys = ON"),
 	}
-}
-
-// fact is a fact that is unsafe when it does not hold.
-func fact(name, value string, ok bool, fix string) pawl.Fact {
-	f := pawl.Fact{Name: name, Value: value, OK: ok, Unsafe: !ok}
-	if !ok {
-		f.Fix = fix
-	}
-	return f
 }
 
 func (p place) facts() []pawl.Fact {

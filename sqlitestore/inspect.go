@@ -44,10 +44,13 @@ func Inspect(ctx context.Context, path string, o *Options) (_ pawl.Facts, err er
 		return pawl.Facts{}, opts.engine.openError(err)
 	}
 	defer func() { err = errors.Join(err, session.close()) }()
-	if err := opts.storeIn(session.asker, path); err != nil {
+	st.set = session.set
+	var have schema
+	if st.meta, have, err = opts.storeIn(session.asker, path); err != nil {
 		return pawl.Facts{}, err
 	}
-	return opts.inspected(ctx, session, st, path, info)
+	facts, err := opts.inspected(ctx, session, st, have, path, info)
+	return facts, opts.engine.openError(err)
 }
 
 // existing tells of a file that must be there.
@@ -64,38 +67,27 @@ func existing(path string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// inspected reads what a store in the file tells.
-func (o resolved) inspected(ctx context.Context, on *session, st state, path string, info os.FileInfo) (pawl.Facts, error) {
-	var err error
-	st.set = on.set
-	if st.meta, _, err = readMeta(on.asker); err != nil {
-		return pawl.Facts{}, o.engine.openError(err)
-	}
+// inspected reads what else a store in the file tells.
+func (o resolved) inspected(ctx context.Context, on *session, st state, have schema, path string, info os.FileInfo) (pawl.Facts, error) {
 	c, err := o.readClocks(on.asker)
 	if err != nil {
-		return pawl.Facts{}, o.engine.openError(err)
+		return pawl.Facts{}, err
 	}
 	st.now = c.engine
 	if c.floor.After(st.now) {
 		st.now = c.floor
 	}
-	more, err := o.objects(ctx, on.asker)
+	want, err := o.engine.freshSchema(ctx)
 	if err != nil {
-		return pawl.Facts{}, o.engine.openError(err)
+		return pawl.Facts{}, err
 	}
 	whole, err := integrity(on.asker, path)
 	if err != nil {
-		return pawl.Facts{}, o.engine.openError(err)
+		return pawl.Facts{}, err
 	}
-	more = append(append(more, fileFacts(info)...), o.writable(on), c.fact(o.timings.ClockStepBound), whole)
+	more := append(append(have.facts(want), fileFacts(info)...), o.writable(on), c.fact(o.timings.ClockStepBound), whole)
 	_, differs := o.nextPolicy(st.policy)
-	facts := st.facts(more, o.pinned(st.identity), differs)
-	for i, f := range facts.Checks {
-		if f.Name == "journal mode" && !f.OK {
-			facts.Checks[i].Unsafe, facts.Checks[i].Fix = false, "opening the store sets it"
-		}
-	}
-	return facts, nil
+	return st.facts(more, o.pinned(st.identity), differs), nil
 }
 
 // writable asks for the write lock and gives it back.
@@ -106,16 +98,16 @@ func (o resolved) writable(on *session) pawl.Fact {
 	}
 	switch {
 	case err == nil:
-		return fact("write lock", "free", true, "")
+		return pawl.MustHold("write lock", "free", true, "")
 	case o.engine.busy(err):
 		return pawl.Fact{Name: "write lock", Value: "held by another process now", OK: true}
 	}
-	return fact("write lock", "this user may not write the file", false, "give the file, its folder and its companions to the user that runs Pawl")
+	return pawl.MustHold("write lock", "this user may not write the file", false, "give the file, its folder and its companions to the user that runs Pawl")
 }
 
 // fileFacts are of the file's own names and rights.
 func fileFacts(info os.FileInfo) []pawl.Fact {
-	names := fact("names of the file", "one", !linked(info), "remove its other names: the log would stand beside one of them only")
+	names := pawl.MustHold("names of the file", "one", !linked(info), "remove its other names: the log would stand beside one of them only")
 	if linked(info) {
 		names.Value = "several (hard links)"
 	}

@@ -52,6 +52,9 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 	if err := s.place.refuse(path); err != nil {
 		return nil, err
 	}
+	if s.fresh, err = opts.engine.freshSchema(ctx); err != nil {
+		return nil, opts.engine.openError(err)
+	}
 	w, err := s.start(ctx)
 	if err != nil {
 		return nil, opts.engine.openError(err)
@@ -167,12 +170,9 @@ func makeFile(path string) (os.FileInfo, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, misconfigured("the file cannot be made: %w", err)
 	}
-	info, err := os.Stat(path)
+	info, err := existing(path)
 	if err != nil {
-		return nil, misconfigured("the file cannot be read: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, misconfigured("%s cannot be used: it is no file", path)
+		return nil, err
 	}
 	if linked(info) {
 		return nil, misconfigured("%s has several names (hard links): its log would stand beside one of them only", path)
@@ -206,7 +206,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	if have > want {
-		return misconfigured("the schema has version %d and this program knows %d: use a newer one", have, want)
+		return newerSchema(have, want)
 	}
 	if have == want {
 		return nil

@@ -80,7 +80,7 @@ func TestUnsafeSettings(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		unsafe := 0
-		for _, f := range bad.facts() {
+		for _, f := range bad.facts(true) {
 			if f.Unsafe && !f.OK {
 				unsafe++
 			}

@@ -53,8 +53,7 @@ func (s *Store) Purge(ctx context.Context, b pawl.PurgeBatch) (pawl.PurgeReport,
 			all.Stale, err = s.stale(ctx, done.now)
 			return all, err
 		}
-		r := done.report
-		left -= max(chunk, r.Refusals+r.Grants+r.Operations+r.Attempts+r.Results)
+		left -= max(chunk, done.report.Deleted())
 		if chunk = aloneChunk; !done.activity.alone(last) {
 			chunk = sharedChunk
 			s.checkpoint(ctx)

@@ -15,18 +15,12 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// objects compares the tables, indexes and triggers in the file with those that
-// the migrations make: the promise rests on the unique ones, and a trigger that is
-// gone is gone for a reason [A7, A11].
-func (o resolved) objects(ctx context.Context, a asker) ([]pawl.Fact, error) {
-	have, err := schemaOf(a)
-	if err != nil {
-		return nil, err
-	}
-	want, err := o.engine.freshSchema(ctx)
-	if err != nil {
-		return nil, err
-	}
+// schema is what defines every table, index and trigger of this package, by name.
+type schema map[string]string
+
+// facts compare what a file has with what the migrations make: the promise rests on
+// the unique ones, and a trigger that is gone is gone for a reason [A7, A11].
+func (have schema) facts(want schema) []pawl.Fact {
 	const fix = "stop all processes and restore a backup, then raise the epoch: what this kept out may have come in"
 	var wrong []pawl.Fact
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -37,17 +31,16 @@ func (o resolved) objects(ctx context.Context, a asker) ([]pawl.Fact, error) {
 		if have[name] != "" {
 			value = name + " is another"
 		}
-		wrong = append(wrong, fact("schema", value, false, fix))
+		wrong = append(wrong, pawl.MustHold("schema", value, false, fix))
 	}
 	if wrong == nil {
 		wrong = []pawl.Fact{{Name: "schema", Value: fmt.Sprintf("%d tables, indexes and triggers in place", len(want)), OK: true}}
 	}
-	return wrong, nil
+	return wrong
 }
 
-// schemaOf reads what defines every object of this package in a database.
-func schemaOf(a asker) (map[string]string, error) {
-	found := map[string]string{}
+func readSchema(a asker) (schema, error) {
+	found := schema{}
 	err := a.each("list_objects", func(rows *sql.Rows) error {
 		var name, text string
 		err := rows.Scan(&name, &text)
@@ -59,7 +52,7 @@ func schemaOf(a asker) (map[string]string, error) {
 
 // freshSchema is what the migrations make of an empty database, which stands in
 // memory and is gone afterwards.
-func (e engine) freshSchema(ctx context.Context) (_ map[string]string, err error) {
+func (e engine) freshSchema(ctx context.Context) (_ schema, err error) {
 	db, err := sql.Open(e.driver, ":memory:")
 	if err != nil {
 		return nil, err
@@ -82,7 +75,7 @@ func (e engine) freshSchema(ctx context.Context) (_ map[string]string, err error
 		return nil, err
 	}
 	defer stmt.Close()
-	return schemaOf(asker{ctx: ctx, prepare: func(string) (*sql.Stmt, error) { return stmt, nil }})
+	return readSchema(asker{ctx: ctx, prepare: func(string) (*sql.Stmt, error) { return stmt, nil }})
 }
 
 // provider runs the migrations; options may be nil.
@@ -103,39 +96,43 @@ func (o resolved) holdsStore(ctx context.Context, path string) (err error) {
 		return o.engine.openError(err)
 	}
 	defer func() { err = errors.Join(err, session.close()) }()
-	return o.storeIn(session.asker, path)
+	_, _, err = o.storeIn(session.asker, path)
+	return err
 }
 
-// storeIn is holdsStore on a connection.
-func (o resolved) storeIn(a asker, path string) error {
-	found, err := schemaOf(a)
-	if err != nil {
-		return o.engine.openError(err)
+// storeIn is holdsStore on a connection; it returns what it read of a store.
+func (o resolved) storeIn(a asker, path string) (m meta, found schema, err error) {
+	if found, err = readSchema(a); err != nil {
+		return meta{}, nil, o.engine.openError(err)
 	}
 	if found["pawl_meta"] == "" || found[versionTable] == "" {
-		return misconfigured("%s holds no store; pawl migrate makes one", path)
+		return meta{}, nil, misconfigured("%s holds no store; pawl migrate makes one", path)
 	}
-	var have, want int64
+	var have int64
 	if _, err := a.one("find_version", []any{&have}); err != nil {
-		return o.engine.openError(err)
+		return meta{}, nil, o.engine.openError(err)
 	}
-	if want, err = newestVersion(); err != nil {
-		return err
-	}
+	want, err := newestVersion()
 	switch {
+	case err != nil:
+		return meta{}, nil, err
 	case have > want:
-		return misconfigured("the schema has version %d and this program knows %d: use a newer one", have, want)
+		return meta{}, nil, newerSchema(have, want)
 	case have < want:
-		return misconfigured("the schema has version %d and this program needs %d: run pawl migrate", have, want)
+		return meta{}, nil, misconfigured("the schema has version %d and this program needs %d: run pawl migrate", have, want)
 	}
-	_, made, err := readMeta(a)
+	m, made, err := readMeta(a)
 	if err != nil {
-		return o.engine.openError(err)
+		return meta{}, nil, o.engine.openError(err)
 	}
 	if !made {
-		return misconfigured("%s has the tables of a store and no store in them: restore a backup, or pawl migrate makes a new one", path)
+		return meta{}, nil, misconfigured("%s has the tables of a store and no store in them: restore a backup, or pawl migrate makes a new one", path)
 	}
-	return nil
+	return m, found, nil
+}
+
+func newerSchema(have, want int64) error {
+	return misconfigured("the schema has version %d and this program knows %d: use a newer one", have, want)
 }
 
 // newestVersion is the number of the last migration.

@@ -38,6 +38,7 @@ type Store struct {
 	opts     resolved
 	path     string
 	place    place
+	fresh    schema // what the migrations make
 	id       identity
 	writer   *writer
 	reads    *sql.DB

@@ -44,13 +44,11 @@ func (c *purgeCommand) Run(ctx context.Context, env environment) error {
 		for {
 			report, err := st.Purge(ctx, pawl.PurgeBatch{Limit: c.Batch})
 			if err != nil { // what was deleted is told, and what was known
-				report.Held, report.Stale, report.Overdue = total.Held, total.Stale, max(report.Overdue, total.Overdue)
+				report.More, report.Held, report.Stale = true, total.Held, total.Stale
+				report.Overdue = max(report.Overdue, total.Overdue)
+				return errors.Join(c.print(env, total.Add(report)), err)
 			}
 			total = total.Add(report)
-			if err != nil {
-				total.More = true
-				return errors.Join(c.print(env, total), err)
-			}
 			if c.Once || !report.More || ctx.Err() != nil {
 				break
 			}
@@ -181,7 +179,11 @@ func (c *migrateCommand) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	before, unseen := c.inspect(ctx, env, timings)
+	var before pawl.Facts
+	unseen := errors.New("nothing is adopted")
+	if c.AdoptPolicy {
+		before, unseen = c.inspect(ctx, env, timings)
+	}
 	st, err := c.migrate(ctx, env, a, timings)
 	if err != nil {
 		return err
@@ -190,9 +192,14 @@ func (c *migrateCommand) Run(ctx context.Context, env environment) error {
 	if err = errors.Join(err, st.Close()); err != nil {
 		return err
 	}
-	if _, changed := before.Policy.Agree(facts.Policy); unseen == nil && changed != nil {
-		note, _ := errors.AsType[*pawl.Error](changed)
-		_, _ = fmt.Fprintf(env.out, "adopted; before and now: %s\n", strings.NewReplacer(" in the store and ", " before and ", " here", " now").Replace(note.Note))
+	if unseen == nil {
+		var changed []string
+		for _, c := range before.Policy.Changes(facts.Policy) {
+			changed = append(changed, fmt.Sprintf("%s is %v before and %v now", c.Name, c.From, c.To))
+		}
+		if changed != nil {
+			_, _ = fmt.Fprintf(env.out, "adopted; before and now: %s\n", strings.Join(changed, "; "))
+		}
 	}
 	_, err = fmt.Fprintf(env.out, "ready: store %s, realm %s\n", facts.StoreID, facts.Realm)
 	return err
